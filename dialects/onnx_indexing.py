@@ -6,6 +6,7 @@ Indices out of range are an error of ONNX; here reads are clamped into the tenso
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -61,7 +62,13 @@ def gather(node: Node) -> Built:
     if axis is None:
         return None
     shape = (*x.tensor.dims[:axis], *indices.tensor.dims, *x.tensor.dims[axis + 1 :])
-    return _nothing(x, shape) or _written_down(x, node.ints(1), axis, shape) or make("onnx.Gather", (x, indices), {"axis": axis})
+    return _nothing(x, shape) or _written_down(x, _numbers(node), axis, shape) or make("onnx.Gather", (x, indices), {"axis": axis})
+
+
+def _numbers(node: Node) -> list[int] | None:
+    """The indices of a node in a row, where they are numbers that are known."""
+    found = node.host[1]
+    return None if found is None or not all(isinstance(each, int) for each in found.flat) else list(found.flat)
 
 
 def _written_down(x: Term, chosen: Sequence[int] | None, axis: int, shape: Shape) -> Term | None:
@@ -87,13 +94,15 @@ def _written_down(x: Term, chosen: Sequence[int] | None, axis: int, shape: Shape
 
 
 def _runs(places: Sequence[int]) -> list[Sequence[int]]:
-    """The places cut where even steps end, each part as long as it can be."""
+    """The places cut into neighbours that go up or down, each part as long as it can be; whole where all are in even steps."""
+    steps = [later - earlier for earlier, later in pairwise(places)]
+    if steps and steps[0] and len(set(steps)) == 1:
+        return [places]
     runs: list[Sequence[int]] = []
     start = 0
     while start < len(places):
         end = start + 1
-        step = places[end] - places[start] if end < len(places) else 0
-        while step and end < len(places) and places[end] - places[end - 1] == step:
+        while end < len(places) and abs(steps[start]) == 1 and steps[end - 1] == steps[start]:
             end += 1
         runs.append(places[start:end])
         start = end
@@ -133,7 +142,7 @@ def gather_nd(node: Node) -> Built:
     shape = (*indices.tensor.dims[:-1], *x.tensor.dims[batch + length :])
     found = _nothing(x, shape)
     if found is None and length == 1 and not batch:
-        found = _written_down(x, node.ints(1), 0, shape)
+        found = _written_down(x, _numbers(node), 0, shape)
     if found is not None:
         return found
     return make("onnx.GatherND", (x, from_front(indices, x.tensor.dims[batch : batch + length])), {"batch_dims": batch})

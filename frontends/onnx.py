@@ -16,8 +16,8 @@ from coset.dialects.onnx_kept import KEPT
 from coset.frontends import onnx_values as values
 from coset.frontends.onnx_checked import RUNTIME, check_node, form_for, is_newer, schema_of
 from coset.frontends.onnx_facts import Bounded, Facts, Fixed, Impossible, Undecided, read, wrong_rank
-from coset.frontends.onnx_inner import Rewrite, rewritten
 from coset.frontends.onnx_functions import inlined
+from coset.frontends.onnx_inner import Rewrite, rewritten
 from coset.frontends.onnx_nodes import Attributes, attributes_of, draws, ordered, random_functions, used_names
 from coset.frontends.onnx_results import Dims, bounds_of, defined_types, filled_by, fixed_by, note_likely, result_dims
 from coset.frontends.onnx_sequences import element

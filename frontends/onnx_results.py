@@ -52,8 +52,8 @@ def _reshape(shape: Dims, target: Sequence[Dim] | None) -> Dims:
 
 def defined_types(node: Node, types: Sequence[Type]) -> list[Type]:
     """`types` of the results of `node`, with those unknown or of unknown rank taken from its op's definition where that knows them; for an
-    op of ONNX Runtime, and for branches and loops, those of dims that nothing says, too: the standard leaves one open for good reasons. So for element types of which
-    nodes become no terms for lack of kernels alone."""
+    op of ONNX Runtime, and for branches and loops, those of dims that nothing says, too: the standard leaves one open for good reasons. So
+    for element types of which nodes become no terms for lack of kernels alone."""
     operands = [operand.type for operand in node.operands if operand.op is not ABSENT]
     if not all(isinstance(type, TensorType) and type.shape is not None for type in operands):
         return list(types)

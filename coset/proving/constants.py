@@ -354,7 +354,9 @@ def wanted_constants(goals: Sequence[Goal], meanings: Sequence[Term]) -> list[Te
     shared = set(sides[0]) & set(sides[1])
     own = [term for side in sides for term in side if term not in shared]
     further = [term for term in topological(meanings) if term.operands and term.op.name != BROADCAST]
-    found = [term for term in (*own, *topological(meanings)) if term.op is CONSTANT] + [term for term in (*own, *further) if term.operands and _is_constant(term)]
+    found = [term for term in (*own, *topological(meanings)) if term.op is CONSTANT] + [
+        term for term in (*own, *further) if term.operands and _is_constant(term)
+    ]
     numbers = [term for term in dict.fromkeys(found) if isinstance(term.type, TensorType)]
     return [term for term in numbers if term.tensor.rank == 0 and term.tensor.dtype.kind == "float" and term.op is CONSTANT] + [
         term for term in numbers if term.tensor.rank

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from coset.egraph.search import Phase
 from coset.ir.term import Term, make, rebuild
@@ -20,7 +21,7 @@ MOST_PARTS = 16
 PARTS = "parts"  # the phase of rules that only proofs by parts use
 # Rules of other phases by which slices, reshapes and transposes go down to what they move, and give nothing back
 DOWN = frozenset({
-    "slice_identity", "slice_slice", "slice_of_transpose", "slice_of_broadcast", "slice_of_scalar", "slice_of_pad", "slice_of_reverse",
+    "slice_identity", "slice_of_transpose", "slice_of_broadcast", "slice_of_scalar", "slice_of_pad", "slice_of_reverse",
     "slice_of_first_part", "slice_of_second_part", "slice_unary", "slice_binary", "slice_of_iota", "reduce_of_slice",
     "map_of_slice",
     "reshape_identity", "reshape_reshape", "reshape_of_scalar", "reshape_of_broadcast", "reshape_unary", "reshape_binary", "reshape_choice",
@@ -128,7 +129,7 @@ def _sliced(whole: Term, like: Term, rules: Mapping[str, Rule]) -> tuple[list[Te
         start[axis], limit[axis] = low, high
         return make(SLICE, (whole,), {"start": tuple(start), "limit": tuple(limit), "strides": (1,) * rank})
 
-    parts = [cut(*pair) for pair in zip(ends, ends[1:], strict=False)]
+    parts = [cut(*pair) for pair in pairwise(ends)]
     steps, first = [], parts[0]
     for part in parts[1:]:
         step = said(rules["concatenate_slices"], make(CONCATENATE, (first, part), {"dimension": axis}))

@@ -196,7 +196,12 @@ def _shown(asked: Proving, own: OwnRules, before: Program, pair: Pair, binding: 
     require_one_size(first.roots, second.roots)
     goals = list(zip(first.roots, second.roots, strict=True))
     steps = [*sized, *show(second, goals)]
-    certificate, verdict = _accepted(steps, phases, lambda steps: certificate_of(one, by_content(pair.after), steps, shown=other), lambda found: accepted(found, before, pair.after, phases, pair.names.mapping))
+    certificate, verdict = _accepted(
+        steps,
+        phases,
+        lambda steps: certificate_of(one, by_content(pair.after), steps, shown=other),
+        lambda found: accepted(found, before, pair.after, phases, pair.names.mapping),
+    )
     if NUMERICS_ORDER.index(verdict["numerics"]) > NUMERICS_ORDER.index(asked.numerics):  # by definitions, or by constants that round
         raise Uncertified(f"the steps that were found promise `{verdict['numerics']}` only")
     return certificate, verdict

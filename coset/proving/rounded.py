@@ -12,7 +12,6 @@ from coset.proving.steps import COMPUTED, ROUNDED, Step
 from coset.rules.rule import Rule
 
 
-
 def numbers_first(steps: Sequence[Step], rules: Mapping[str, Rule]) -> list[Step]:
     """The same steps, those about constants first. Where a constant that one program reshapes or transposes is what the other computes but
     for roundings, it is the constant itself that is, of what is computed moved back: a moved one stands for something already."""
@@ -51,7 +50,7 @@ def _is_moved(term: Term) -> bool:
 
 
 def _moved_back(step: Step, home: Term, rules: Mapping[str, Rule]) -> list[Step]:
-    """That a term moved back is the constant that `home` moves, as the step says of it, and the steps from that moved as there to the term."""
+    """That a term moved back is the constant that `home` moves, as the step says of it, and the steps from that moved so to the term."""
     chain = []
     while home.op is not CONSTANT:
         chain.append(home)
