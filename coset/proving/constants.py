@@ -233,7 +233,9 @@ def recomputed(
         value = _array(actual(term))
         if value is not None:
             by_type.setdefault(term.type, []).append((term, value))
-    numbers = {(term.tensor.dtype, value.tobytes()): term for row in by_type.values() for term, value in row if not term.tensor.rank}
+    numbers: dict[tuple[Any, bytes], Term] = {
+        (term.tensor.dtype, value.tobytes()): term for row in by_type.values() for term, value in row if not term.tensor.rank
+    }
     # what stands for a number that rounds already: the checker takes it for no other one
     stated = {step.right[0] for step in known if step.reason in (COMPUTED, ROUNDED) and rounds(step.left[0])}
     own = list(_made_of_constants(classes, by_type, actual))
@@ -287,7 +289,9 @@ def _stating(reason: str, made: Term, place: Term, value: np.ndarray[Any, Any], 
         yield from reversed(both)  # what stands for something already is not rounded any more
 
 
-def _spread_number(members: Sequence[Term], made: Term, numbers: Mapping[Hashable, Term], actual: Callable[[Term], Term]) -> list[Step]:
+def _spread_number(
+    members: Sequence[Term], made: Term, numbers: Mapping[tuple[Any, bytes], Term], actual: Callable[[Term], Term]
+) -> list[Step]:
     """The steps that what is computed is one of the numbers in every place, where it is: counts of elements are such."""
     value = _array(actual(made)) if numbers and computes(made) and made.tensor.rank and made.op.name != BROADCAST else None
     if value is None or not value.size or (value.reshape(-1) != value.reshape(-1)[0]).any():

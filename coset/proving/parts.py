@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from coset.egraph.search import Phase
+from coset.ir.dims import Dim
 from coset.ir.term import Term, make, rebuild
 from coset.proving.constants import Goal
 from coset.proving.steps import Step
@@ -120,12 +121,13 @@ def _nested(joined: Term, rules: Mapping[str, Rule]) -> list[Step]:
 def _sliced(whole: Term, like: Term, rules: Mapping[str, Rule]) -> tuple[list[Term], list[Step]]:
     """The parts of a term that is cut as another one is put together, and the steps that they are it."""
     axis, rank = like.attribute("dimension"), whole.tensor.rank
-    ends = [0]
+    ends: list[Dim] = [0]
     for part in like.operands:
         ends.append(ends[-1] + part.tensor.dims[axis])
 
-    def cut(low: object, high: object) -> Term:
-        start, limit = [0] * rank, list(whole.tensor.dims)
+    def cut(low: Dim, high: Dim) -> Term:
+        start: list[Dim] = [0] * rank
+        limit = list(whole.tensor.dims)
         start[axis], limit[axis] = low, high
         return make(SLICE, (whole,), {"start": tuple(start), "limit": tuple(limit), "strides": (1,) * rank})
 
