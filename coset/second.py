@@ -13,7 +13,7 @@ from pathlib import Path
 
 import coset.dialects
 from coset.prove import second
-from coset.prove.certificate import read_certificate
+from coset.prove.certificate import Rejected, read_certificate
 from coset.proving.verify import read_certified
 
 assert coset.dialects  # imported so that every op is registered
@@ -33,7 +33,11 @@ def main() -> int:
     parser.add_argument("--map", action="append", default=[])
     given = parser.parse_args()
     names = dict(pair.split("=", 1) for pair in given.map)
-    programs = read_certified(read_certificate(given.certificate), given.before, given.after)
+    try:
+        programs = read_certified(read_certificate(given.certificate), given.before, given.after)
+    except Rejected as error:
+        print(error.message)
+        return STATUS[second.REJECTS]
     answer = second.verify(given.certificate, *programs, [*LIBRARY, *given.rules], names=names)
     print(answer)
     for rule, promise in answer.promises:

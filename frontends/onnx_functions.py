@@ -20,6 +20,12 @@ def functions_of(program: Program) -> Mapping[tuple[str, str, str], bytes]:
     return {(each.domain, each.name, each.overload): each.SerializeToString(deterministic=True) for each in header.functions}
 
 
+def two_of_one_name(one: Program, other: Program) -> str | None:
+    """A function that both models have under one name with two texts: calls of it are no one op. None where there is none."""
+    own, theirs = functions_of(one), functions_of(other)
+    return next((name for key in own.keys() & theirs.keys() if own[key] != theirs[key] for name in (".".join(filter(None, key)),)), None)
+
+
 def inlined(opened: Opened) -> Opened:
     """The model with the nodes of its own functions in place of their calls; those stay whose versions of the opsets are others than the
     model's, and all where ONNX's inliner refuses the model."""

@@ -16,6 +16,7 @@ from coset.check import CheckReport
 from coset.egraph.limits import Limits
 from coset.egraph.search import Phase
 from coset.feeds import Draw, bindings
+from coset.frontends.onnx_functions import two_of_one_name
 from coset.ir.errors import CosetError
 from coset.ir.program import Program, tensors_in
 from coset.ir.term import topological
@@ -183,6 +184,9 @@ def _shown(asked: Proving, own: OwnRules, before: Program, pair: Pair, binding: 
     Raises:
         Uncertified: there is none.
     """
+    name = two_of_one_name(before, pair.after)
+    if name is not None:
+        raise Uncertified(f"the models have two functions `{name}`, which cannot be opened")
     phases = with_witnesses(permitted_phases(own, asked.numerics, lambda rule: not rule.recognises), asked.numerics)
     one, other = by_content(before), by_content(in_order(before, pair.after, pair.names))
     first, second = dims_by_content(one), dims_by_content(other)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import coset.dialects
-from coset.frontends.onnx_functions import functions_of
+from coset.frontends.onnx_functions import functions_of, two_of_one_name
 from coset.ir.op import find_op
 from coset.ir.program import Program
 from coset.own_rules import own_rules, warn
@@ -83,9 +83,9 @@ def verify_files(
     warn(own, progress)
     known = {rule.name: own.assured(rule) for rule in load([*DEFAULT, *map(Path, rules)]).rules}
     proof = read_certificate(certificate)
-    programs = read_certified(proof, before, after)
-    read = time.perf_counter()
     try:
+        programs = read_certified(proof, before, after)
+        read = time.perf_counter()
         verdict = verify(proof, *programs, known.get, meaning=meaning, fallback=DEFINED, names=names)
     except Rejected as error:
         return {"not_shown": own.told(), "ok": False, "reason": error.message, "help": error.help, "seconds": time.perf_counter() - started}
@@ -109,15 +109,18 @@ def read_certified(proof: Certificate, before: Path, after: Path) -> tuple[Progr
 
     Raises:
         CosetError: a file cannot be read.
+        Rejected: two such functions cannot be opened.
     """
     programs = read_program(before), read_program(after)
-    functions = [functions_of(program) for program in programs]
-    if not any(functions):
+    if not any(map(functions_of, programs)):
         return programs
-    same = all(functions[0][name] == functions[1][name] for name in functions[0].keys() & functions[1].keys())
-    if same and digest(by_content(programs[0])) == proof.head.get("before"):
+    if two_of_one_name(*programs) is None and digest(by_content(programs[0])) == proof.head.get("before"):
         return programs
-    return read_program(before, inline=True), read_program(after, inline=True)
+    programs = read_program(before, inline=True), read_program(after, inline=True)
+    name = two_of_one_name(*programs)
+    if name is not None:
+        raise Rejected(f"the models have two functions `{name}`")
+    return programs
 
 
 def _anew(verdict: Verdict, known: Mapped, shown: Mapping[str, str]) -> dict[str, Any]:

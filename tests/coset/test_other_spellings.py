@@ -272,6 +272,23 @@ def test_functions_of_one_name_are_not_one_op(tmp_path: Path) -> None:
     assert run(["verify", str(tmp_path / "proof"), str(same), str(other)]) == 1
 
 
+def old(axis: int) -> Any:
+    """A model that calls its own function, which is written in an older version of the opset and so stays closed."""
+    net = Net(18)
+    x = net.input("x", [2, 3])
+    nodes = [helper.make_node("Softmax", ["p"], ["q"], axis=axis)]
+    net.functions.append(helper.make_function("own", "Act", ["p"], ["q"], nodes, [helper.make_opsetid("", 11)]))
+    return net.model(net("Act", x, domain="own"))
+
+
+def test_two_closed_functions_of_one_name_are_not_one_op(tmp_path: Path) -> None:
+    same, other = files(tmp_path, old(1), old(0))
+    assert prove(Proving(same, same, certificate=tmp_path / "proof"))["answer"] == "proved"
+    assert run(["verify", str(tmp_path / "proof"), str(same), str(same)]) == 0
+    assert prove(Proving(same, other))["answer"] != "proved"
+    assert run(["verify", str(tmp_path / "proof"), str(same), str(other)]) == 1
+
+
 # ---------------------------------------------------------------- reads at places that are written down
 
 
