@@ -15,13 +15,13 @@ from typing import Any
 
 from coset.check import CheckReport
 from coset.frontends.onnx import import_model
+from coset.frontends.onnx_functions import functions_of
 from coset.ir.builtin import OPAQUE, TOKEN
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.program import Program
 from coset.ir.term import GET, Term, exact_key, input_term, make, rebuild, topological
 from coset.ir.types import TensorType, TokenType, TupleType
-from coset.lowering.onnx import functions_of
 from coset.reference import against_reference, values_in_order
 from coset.targets.running import Running
 
@@ -75,7 +75,7 @@ def cut(program: Program) -> Program:
     read: list[tuple[str, Term]] = []
     seen: Counter[str] = Counter()
     parts: dict[Term, str] = {}  # unknown nodes with several results by name
-    functions = functions_of(program.source)
+    functions = {(domain, name) for domain, name, _ in functions_of(program)}
     for term in topological(program.roots):
         operands = [made[operand] for operand in term.operands]
         if isinstance(term.type, TokenType):

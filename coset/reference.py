@@ -35,8 +35,8 @@ def is_stablehlo(model: Any) -> bool:
     return isinstance(model, str | Path) and Path(model).suffix in STABLEHLO
 
 
-def read_program(model: Any) -> Program:
-    """The program in an ONNX file, a ModelProto, or a StableHLO file.
+def read_program(model: Any, *, inline: bool = False) -> Program:
+    """The program in an ONNX file, a ModelProto, or a StableHLO file. `inline`: functions of an ONNX model's own are read as their nodes.
 
     Raises:
         CosetError: it cannot be read.
@@ -45,7 +45,7 @@ def read_program(model: Any) -> Program:
         return model
     if is_stablehlo(model):
         return import_stablehlo(Path(model))
-    return import_model(model)
+    return import_model(model, inline=inline)
 
 
 def against_reference(

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import coset.dialects
 from coset.prove import second
-from coset.reference import read_program
+from coset.prove.certificate import Rejected
+from coset.prove.certificate_file import read_certificate
+from coset.proving.verify import read_certified
 
 assert coset.dialects  # imported so that every op is registered
 
@@ -32,7 +34,12 @@ def main() -> int:
     parser.add_argument("--map", action="append", default=[])
     given = parser.parse_args()
     names = dict(pair.split("=", 1) for pair in given.map)
-    answer = second.verify(given.certificate, read_program(given.before), read_program(given.after), [*LIBRARY, *given.rules], names=names)
+    try:
+        programs = read_certified(read_certificate(given.certificate), given.before, given.after)
+    except Rejected as error:
+        print(error.message)
+        return STATUS[second.REJECTS]
+    answer = second.verify(given.certificate, *programs, [*LIBRARY, *given.rules], names=names)
     print(answer)
     for rule, promise in answer.promises:
         print(f"  {rule}: {promise}")

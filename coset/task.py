@@ -52,6 +52,7 @@ COMPOSITE = "kernel"  # the dialect of composite kernels, and the phase that loo
 LAST = "recognise"  # the phase of those rules, and of rules that need what they find
 MOST_REASONS = 6  # that an error lists
 WITNESS = "witness"  # the phase of rules that only certificates are made with
+MOVING = "parts"  # the phase of those that run by themselves, where programs are compared part by part
 NEXT = ("networkx", "numpy.random")  # the modules that extraction and the comparison load
 AT_LEAST = 1e-3  # s for a search, when those before it took all
 PARTS = "part"  # the dialect of what definitions have in common, which no target runs alone
@@ -166,7 +167,8 @@ def permitted_phases(own: OwnRules, numerics: str, wanted: Callable[[Rule], bool
     plain = {name: tuple(rule for rule in rules if not rule.recognises) for name, rules in usable}
     named, composite = ([r for r in recognised if (r.dialect == COMPOSITE) is kind] for kind in (False, True))
     last, moving = (*plain.pop(LAST, ()), *named), plain.pop(COMPOSITE, ())
-    plain.pop(WITNESS, None)
+    for name in (WITNESS, MOVING):
+        plain.pop(name, None)
     phases = [*(Phase(name, rules) for name, rules in plain.items()), Phase(LAST, last)]
     # movement around named ops is for those who ask for what they are parts of
     if not composite:
@@ -178,13 +180,12 @@ def permitted_phases(own: OwnRules, numerics: str, wanted: Callable[[Rule], bool
 
 def with_witnesses(phases: Sequence[Phase], numerics: str = "reassociates") -> list[Phase]:
     """`phases` with the rules that certificates are made with and that promise no less than `numerics`, in the one that has most rules:
-    what they are about arises there."""
-    every = next((phase.rules for phase in load(DEFAULT).phases if phase.name == WITNESS), ())
-    rules = tuple(rule for rule in every if permitted(rule.numerics, numerics))
+    what they are about arises there. Behind them is the phase of those about parts."""
+    every = {phase.name: [rule for rule in phase.rules if permitted(rule.numerics, numerics)] for phase in load(DEFAULT).phases}
     given = list(phases) or [Phase(WITNESS, ())]
     place = max(range(len(given)), key=lambda at: len(given[at].rules))
-    given[place] = replace(given[place], rules=(*rules, *given[place].rules))
-    return given
+    given[place] = replace(given[place], rules=(*every.get(WITNESS, ()), *given[place].rules))
+    return [*given, Phase(MOVING, tuple(every.get(MOVING, ())))]
 
 
 def with_parts(ops: Iterable[str]) -> set[str]:

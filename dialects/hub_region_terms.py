@@ -9,8 +9,8 @@ import numpy as np
 from coset.dialects.hub_terms import splat
 from coset.ir.builtin import DIMS
 from coset.ir.op import Attributes
-from coset.ir.term import CONSTANT, PARAMETER, Region, Term, make, rebuild, topological
-from coset.ir.types import DTYPES, DType, TensorType, Type
+from coset.ir.term import CONSTANT, PARAMETER, TUPLE, Region, Term, make, rebuild, topological
+from coset.ir.types import DTYPES, DType, TensorType, TupleType, Type
 
 Body = Callable[..., Term | Sequence[Term]]
 
@@ -91,6 +91,43 @@ def plain_choice(term: Term) -> Term | None:
 
     regions = tuple(region(_types(kept), branch(own)) for own in term.regions)
     return make(term.op, (term.operands[0], *kept), dict(term.attributes), regions)
+
+
+def as_selection(term: Term) -> Term | None:
+    """An `if` or `case` as a selection from what all of its branches give: none of them does more than compute, and ends. None for any
+    other op, and where one may not."""
+    if term.op.name not in ("stablehlo.if", "stablehlo.case") or not all(map(_only_computes, term.regions)):
+        return None
+    sides = [applied(own, term.operands[1:]) for own in term.regions]
+    if any(not isinstance(each.type, TensorType) or each.type != sides[0][place].type for side in sides for place, each in enumerate(side)):
+        return None
+    choice = term.operands[0]
+    if term.op.name == "stablehlo.if":
+        whether = [choice]
+    else:
+        numbers = [splat(place, choice.tensor.dtype, ()) for place in range(len(sides) - 1)]
+        whether = [make("stablehlo.compare", (choice, number), {"direction": "EQ"}) for number in numbers]
+    found = sides[-1]
+    for condition, side in zip(reversed(whether), reversed(sides[:-1]), strict=True):
+        found = [_selected(condition, one, other) for one, other in zip(side, found, strict=True)]
+    return make(TUPLE, found) if isinstance(term.type, TupleType) else found[0]
+
+
+def _selected(condition: Term, one: Term, other: Term) -> Term:
+    shape = one.tensor.dims
+    spread = make("stablehlo.broadcast_in_dim", (condition,), {"shape": shape, "broadcast_dimensions": ()}) if shape else condition
+    return make("stablehlo.select", (spread, one, other))
+
+
+def _only_computes(own: Region) -> bool:
+    """Whether a function draws nothing, does nothing beside, and has no loop, which may not end."""
+    for term in topological(own.results):
+        kept = term.op.name == "onnx.node" and not term.attribute("effect") and term.attribute("name") != "Loop"
+        does_more = any(term.op.has(trait) for trait in ("effect", "distributed")) or (term.op.has("foreign") and not kept)
+        does_more = does_more or term.op.name == "stablehlo.while" or term.op.name.startswith("stablehlo.rng")
+        if does_more or not all(map(_only_computes, term.regions)):
+            return False
+    return True
 
 
 def _uses(region: Region) -> list[int]:

@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 
 from coset.ir.constants import INLINE_ELEMENTS, constant_of
+from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate
 from coset.ir.term import CONSTANT, TUPLE, Region, Term, constant, make, rebuild, topological
@@ -56,33 +57,35 @@ def _placed(term: Term) -> Term:
         return term
     updates = term.op.name == "stablehlo.dynamic_update_slice"
     x, starts = term.operands[0], term.operands[2 if updates else 1 :]
-    shape, sizes = x.tensor.static, (term.operands[1].tensor.static if updates else term.attribute("slice_sizes"))
-    if (
-        shape is None
-        or sizes is None
-        or not all(isinstance(size, int) for size in sizes)
-        or any(each.op is not CONSTANT for each in starts)
-    ):
+    shape, sizes = x.tensor.dims, (term.operands[1].tensor.dims if updates else term.attribute("slice_sizes"))
+    if any(each.op is not CONSTANT for each in starts):
         return term
     at = [int(each.attribute("value").array()) for each in starts]
-    if any(not 0 <= begin <= begin + size <= dim for begin, size, dim in zip(at, sizes, shape, strict=True)):
+    if not all(_is_within(*each) for each in zip(at, sizes, shape, strict=True)):
         return term  # it is moved to where it fits
+    ends = [begin + size if isinstance(size, int) else size for begin, size in zip(at, sizes, strict=True)]
     if not updates:
-        return _slice(x, at, [begin + size for begin, size in zip(at, sizes, strict=True)])
+        return _slice(x, at, ends)
     axes = [axis for axis, (size, dim) in enumerate(zip(sizes, shape, strict=True)) if size != dim]
     if len(axes) != 1:
         return term.operands[1] if not axes else term
     (axis,) = axes
-    whole = [*shape]
-    begin, end = at[axis], at[axis] + sizes[axis]
-    parts = [_slice(x, [0] * len(shape), [*whole[:axis], begin, *whole[axis + 1 :]])] if begin else []
+    begin, end = at[axis], ends[axis]
+    parts = [_slice(x, [0] * len(shape), [*shape[:axis], begin, *shape[axis + 1 :]])] if begin else []
     parts.append(term.operands[1])
-    if end < shape[axis]:
-        parts.append(_slice(x, [end if each == axis else 0 for each in range(len(shape))], whole))
+    if end != shape[axis]:
+        parts.append(_slice(x, [end if each == axis else 0 for each in range(len(shape))], shape))
     return make("stablehlo.concatenate", parts, {"dimension": axis}) if len(parts) > 1 else parts[0]
 
 
-def _slice(x: Term, start: Sequence[int], limit: Sequence[int]) -> Term:
+def _is_within(begin: int, size: Dim, dim: Dim) -> bool:
+    """Whether so many elements from `begin` on lie within a dim: all of one that is a symbol."""
+    if isinstance(size, int) and isinstance(dim, int):
+        return 0 <= begin <= begin + size <= dim
+    return begin == 0 and size == dim
+
+
+def _slice(x: Term, start: Sequence[int], limit: Sequence[Dim]) -> Term:
     return make("stablehlo.slice", (x,), {"start": tuple(start), "limit": tuple(limit), "strides": (1,) * len(start)})
 
 

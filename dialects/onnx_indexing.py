@@ -5,6 +5,8 @@ Indices out of range are an error of ONNX; here reads are clamped into the tenso
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +24,7 @@ from coset.rules.definition import defer_definitions
 
 PRIMITIVES = (chlo, stablehlo, stablehlo_data, stablehlo_regions, onnx_ops)  # the definitions mention their ops
 RULES = defer_definitions(Path(__file__).with_name("onnx_indexing.rules"))
+MOST_RUNS = 16  # even steps that places which are written down are in
 _COMBINERS = {"none": "second", "add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}
 
 
@@ -59,7 +62,61 @@ def gather(node: Node) -> Built:
     if axis is None:
         return None
     shape = (*x.tensor.dims[:axis], *indices.tensor.dims, *x.tensor.dims[axis + 1 :])
-    return _nothing(x, shape) or make("onnx.Gather", (x, indices), {"axis": axis})
+    return _nothing(x, shape) or _written_down(x, _numbers(node), axis, shape) or make("onnx.Gather", (x, indices), {"axis": axis})
+
+
+def _numbers(node: Node) -> list[int] | None:
+    """The indices of a node in a row, where they are numbers that are known."""
+    found = node.host[1]
+    return None if found is None or not all(isinstance(each, int) for each in found.flat) else list(found.flat)
+
+
+def _written_down(x: Term, chosen: Sequence[int] | None, axis: int, shape: Shape) -> Term | None:
+    """The elements at places that are written down, which stand in a few even steps, or are all places several times: what moves them
+    there. None for others, and where one lies outside."""
+    extent = x.tensor.dims[axis]
+    if not chosen or not isinstance(extent, int) or not all(-extent <= place < extent for place in chosen):
+        return None
+    places = [place + extent if place < 0 else place for place in chosen]
+    times, rest = divmod(len(places), extent)
+    if times > 1 and not rest and extent > 1:
+        for behind, repeated in ((1, [place // times for place in range(len(places))]), (0, [*range(extent)] * times)):
+            if places == repeated:
+                inner = list(x.tensor.dims)
+                inner.insert(axis + behind, times)
+                kept = tuple(each for each in range(len(inner)) if each != axis + behind)
+                return reshape(make("stablehlo.broadcast_in_dim", (x,), {"shape": tuple(inner), "broadcast_dimensions": kept}), shape)
+    runs = _runs(places)
+    if len(runs) > MOST_RUNS:
+        return None
+    parts = [_stepped(x, axis, run) for run in runs]
+    return reshape(make("stablehlo.concatenate", parts, {"dimension": axis}) if len(parts) > 1 else parts[0], shape)
+
+
+def _runs(places: Sequence[int]) -> list[Sequence[int]]:
+    """The places cut into neighbours that go up or down, each part as long as it can be; whole where all are in even steps."""
+    steps = [later - earlier for earlier, later in pairwise(places)]
+    if steps and steps[0] and len(set(steps)) == 1:
+        return [places]
+    runs: list[Sequence[int]] = []
+    start = 0
+    while start < len(places):
+        end = start + 1
+        while end < len(places) and abs(steps[start]) == 1 and steps[end - 1] == steps[start]:
+            end += 1
+        runs.append(places[start:end])
+        start = end
+    return runs
+
+
+def _stepped(x: Term, axis: int, run: Sequence[int]) -> Term:
+    """The elements of `x` at places in even steps along an axis."""
+    rank = x.tensor.rank
+    start, limit, strides = [0] * rank, list(x.tensor.dims), [1] * rank
+    start[axis], limit[axis] = min(run), max(run) + 1
+    strides[axis] = abs(run[1] - run[0]) if len(run) > 1 else 1
+    found = make("stablehlo.slice", (x,), {"start": tuple(start), "limit": tuple(limit), "strides": tuple(strides)})
+    return make("stablehlo.reverse", (found,), {"dimensions": (axis,)}) if run[0] > run[-1] else found
 
 
 @definition("GatherElements")
@@ -83,9 +140,11 @@ def gather_nd(node: Node) -> Built:
     if not isinstance(length, int) or not 1 <= length <= x.tensor.rank - batch:
         return None
     shape = (*indices.tensor.dims[:-1], *x.tensor.dims[batch + length :])
-    nothing = _nothing(x, shape)
-    if nothing is not None:
-        return nothing
+    found = _nothing(x, shape)
+    if found is None and length == 1 and not batch:
+        found = _written_down(x, _numbers(node), 0, shape)
+    if found is not None:
+        return found
     return make("onnx.GatherND", (x, from_front(indices, x.tensor.dims[batch : batch + length])), {"batch_dims": batch})
 
 

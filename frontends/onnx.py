@@ -16,6 +16,7 @@ from coset.dialects.onnx_kept import KEPT
 from coset.frontends import onnx_values as values
 from coset.frontends.onnx_checked import RUNTIME, check_node, defaults_of, form_for, is_newer, schema_of
 from coset.frontends.onnx_facts import Bounded, Facts, Fixed, Impossible, Undecided, read, wrong_rank
+from coset.frontends.onnx_functions import inlined
 from coset.frontends.onnx_inner import Rewrite, rewritten
 from coset.frontends.onnx_nodes import Attributes, attributes_of, draws, ordered, random_functions, used_names
 from coset.frontends.onnx_results import Dims, bounds_of, defined_types, filled_by, fixed_by, note_likely, result_dims
@@ -36,10 +37,12 @@ STANDARD = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", RUN
 
 
 def import_model(
-    source: str | Path | bytes | Model, *, folder: Path | None = None, rewrite: Rewrite | None = None, keep: Sequence[str] = ()
-) -> Program:
+    source: str | Path | bytes | Model, *, folder: Path | None = None, rewrite: Rewrite | None = None, keep: Sequence[str] = (),
+    inline: bool = False,
+) -> Program:  # fmt: skip
     """The program in an ONNX file (path), in serialized bytes or in a ModelProto; `folder` is where external data of the latter two lies.
     Bodies of nodes that stay as they came are written anew by `rewrite`. Values called `keep` become outputs that no header lists.
+    `inline`: the model's own functions are read as their nodes.
 
     Weights of a file stay in it and are mapped when they are used. `Program.source` holds: `format` ("onnx"), `model` (the serialized
     model without nodes and weights), `opsets`, `ir_version`, `names` (Term -> value name), `defaults` (input name -> Constant, for
@@ -53,6 +56,7 @@ def import_model(
         CosetError: the file cannot be read, is no valid model, its data lies outside its folder, or it has no value to `keep`.
     """
     opened = open_model(source, folder=folder)
+    opened = inlined(opened) if inline else opened
     return read(lambda facts: _Importer(opened, facts, rewrite=rewrite).program(keep))
 
 

@@ -23,6 +23,8 @@ BROADCASTING = {
     "Max", "Min", "Sum", "Mean", "PRelu", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift",
 }  # fmt: skip
 
+CONTROL = ("If", "Loop", "Scan")
+
 
 def result_dims(node: Node) -> Dims:
     """The shape of the first result of `node`, as far as it is known from symbolic dims."""
@@ -51,8 +53,8 @@ def _reshape(shape: Dims, target: Sequence[Dim] | None) -> Dims:
 
 def defined_types(node: Node, types: Sequence[Type]) -> list[Type]:
     """`types` of the results of `node`, with those unknown or of unknown rank taken from its op's definition where that knows them; for an
-    op of ONNX Runtime those of dims that nothing says, too: the standard leaves one open for good reasons. So for element types of which
-    nodes become no terms for lack of kernels alone."""
+    op of ONNX Runtime, and for branches and loops, those of dims that nothing says, too: the standard leaves one open for good reasons. So
+    for element types of which nodes become no terms for lack of kernels alone."""
     operands = [operand.type for operand in node.operands if operand.op is not ABSENT]
     if not all(isinstance(type, TensorType) and type.shape is not None for type in operands):
         return list(types)
@@ -72,7 +74,7 @@ def defined_types(node: Node, types: Sequence[Type]) -> list[Type]:
             result[index] = term.type if own else TensorType(term.type.dtype, None)
         elif (
             own
-            and ("." in node.name or term.type.dtype not in USUAL)
+            and ("." in node.name or node.name in CONTROL or term.type.dtype not in USUAL)
             and isinstance(type, TensorType)
             and (type.dtype, type.rank) == (term.type.dtype, term.type.rank)
         ):

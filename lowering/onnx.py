@@ -188,13 +188,6 @@ def part_model(inputs: Sequence[Term], outputs: Sequence[tuple[str, Term]], sour
     return model
 
 
-def functions_of(source: Mapping[str, Any]) -> set[tuple[str, str]]:
-    """The domains and names of the functions that a program's ONNX model has of its own."""
-    header = onnx.ModelProto()
-    header.ParseFromString(source["model"] if source.get("format") == "onnx" else b"")
-    return {(function.domain, function.name) for function in header.functions}
-
-
 def run_reference(model: bytes, feed: Mapping[str, Any]) -> list[Any]:
     """The outputs of a serialized model by ONNX's own evaluator in Python: slow, but it has every op of the standard.
 

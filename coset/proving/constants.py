@@ -223,8 +223,9 @@ def _is_rounded(term: Term, value: np.ndarray[Any, Any], wanted: np.ndarray[Any,
 
 def recomputed(
     classes: Iterable[Sequence[Term]], wanted: Sequence[Term], actual: Callable[[Term], Term], *, rounded: bool, known: Iterable[Step] = ()
-) -> Iterator[Step]:
-    """That terms of constants have the values of `wanted`. `classes`: terms that are known to be equal, of which one is computed; `actual`:
+) -> Iterator[list[Step]]:
+    """That terms of constants have the values of `wanted`: first of constants themselves, then of what moves them, and of numbers that fill
+    a term, for those whom the ones before do not do. `classes`: terms that are known to be equal, of which one is computed; `actual`:
     what a term is in the programs, where others stand for their constants; `rounded`: whether values that were rounded otherwise count;
     `known`: steps so far."""
     by_type: dict[Type, list[tuple[Term, np.ndarray[Any, Any]]]] = {}
@@ -232,35 +233,103 @@ def recomputed(
         value = _array(actual(term))
         if value is not None:
             by_type.setdefault(term.type, []).append((term, value))
-    left = dict.fromkeys(by_type, MOST_CANDIDATES)
+    numbers: dict[tuple[Any, bytes], Term] = {
+        (term.tensor.dtype, value.tobytes()): term for row in by_type.values() for term, value in row if not term.tensor.rank
+    }
     # what stands for a number that rounds already: the checker takes it for no other one
-    stated = {step.right[0] for step in known if step.reason in (COMPUTED, ROUNDED) and _rounds(step.left[0])}
+    stated = {step.right[0] for step in known if step.reason in (COMPUTED, ROUNDED) and rounds(step.left[0])}
+    own = list(_made_of_constants(classes, by_type, actual))
+    for stored in (True, False):
+        found: list[Step] = []
+        for members, made, value in own:
+            places = [place for place in by_type.get(made.type, ()) if (place[0].op is CONSTANT) is stored and place[0] not in members]
+            for place, wanted_value in places:
+                reason = _reason(actual(made), value, wanted_value, rounded=rounded and computes(made))
+                if reason is not None:
+                    found += _stating(reason, made, place, wanted_value, stated)
+        yield found
+    yield [step for members, made, _ in own for step in _spread_number(members, made, numbers, actual)]
+
+
+def _made_of_constants(
+    classes: Iterable[Sequence[Term]], wanted: Mapping[Type, Any], actual: Callable[[Term], Term]
+) -> Iterator[tuple[Sequence[Term], Term, np.ndarray[Any, Any]]]:
+    """The classes of types in which something is wanted, or a number that fills them, with a term of constants and its value."""
+    left = dict.fromkeys(wanted, MOST_CANDIDATES)
+    filled = {type.dtype for type in wanted if isinstance(type, TensorType) and not type.rank}
     for members in classes:
         type = members[0].type
-        places = [(place, value) for place, value in by_type.get(type, ()) if place not in members]
-        constants = list(filter(_is_constant, members)) if places and left[type] else []
+        counts = left.get(type, MOST_CANDIDATES if isinstance(type, TensorType) and type.dtype in filled else 0)
+        constants = list(filter(_is_constant, members)) if counts else []
         made = next(filter(computes, constants), constants[0] if constants else None)
-        own = None if made is None else _array(actual(made))
-        if made is None or own is None:
+        value = None if made is None else _array(actual(made))
+        if made is not None and value is not None:
+            left[type] = counts - 1
+            yield members, made, value
+
+
+def _stating(reason: str, made: Term, place: Term, value: np.ndarray[Any, Any], stated: set[Term]) -> Iterator[Step]:
+    """The steps that a term has the value of a place, where no number is `stated` a second time."""
+    is_rounded = rounds(made)
+    if is_rounded and (place in stated or (not computes(place) and not stated.isdisjoint(topological([place])))):
+        return
+    if place.op is CONSTANT:
+        stated |= {place} if is_rounded else set()
+        yield Step(reason, (made,), (place,))
+        return
+    stored = hashed(constant(constant_of(value, place.tensor.dtype)))  # its value is in neither program
+    if (rounds(place) or is_rounded) and stored in stated:
+        return
+    stated |= {place, stored} if is_rounded else {stored} if rounds(place) else set()
+    both = [Step(COMPUTED, (place,), (stored,)), Step(reason, (made,), (stored,))]
+    if computes(place) or not is_rounded:
+        yield from both
+    elif stored.attribute("value").array().size <= INLINE_ELEMENTS:  # else no line says it
+        stated |= {each for each in topological([place]) if each.op is CONSTANT}
+        yield from reversed(both)  # what stands for something already is not rounded any more
+
+
+def _spread_number(
+    members: Sequence[Term], made: Term, numbers: Mapping[tuple[Any, bytes], Term], actual: Callable[[Term], Term]
+) -> list[Step]:
+    """The steps that what is computed is one of the numbers in every place, where it is: counts of elements are such."""
+    value = _array(actual(made)) if numbers and computes(made) and made.tensor.rank and made.op.name != BROADCAST else None
+    if value is None or not value.size or (value.reshape(-1) != value.reshape(-1)[0]).any():
+        return []
+    number = numbers.get((made.tensor.dtype, value.reshape(-1)[0].tobytes()))
+    spread = None if number is None else make(BROADCAST, (number,), {"shape": made.tensor.dims, "broadcast_dimensions": ()})
+    if spread is None or spread in members:
+        return []
+    stored = hashed(constant(constant_of(value, made.tensor.dtype)))
+    return [Step(COMPUTED, (made,), (stored,)), Step(COMPUTED, (spread,), (stored,))]
+
+
+def numbers_in(meanings: Iterable[Term]) -> list[Step]:
+    """The steps from what definitions compute of small constants of whole numbers and truths, as places and axes are, to their values."""
+    steps: list[Step] = []
+    known: dict[Term, bool] = {}  # terms of constants alone -> whether one of them lists something, as no iota does
+    for term in topological(meanings):
+        whole = isinstance(term.type, TensorType) and term.tensor.dtype.kind in ("int", "uint", "bool") and term.type.static is not None
+        if not whole or term.regions or prod(term.tensor.static or ()) > INLINE_ELEMENTS:
             continue
-        left[type] -= 1
-        for place, value in places:
-            reason = _reason(actual(made), own, value, rounded=rounded and computes(made))
-            rounds = _rounds(made)
-            if reason is None or (rounds and place in stated):
-                continue
-            stated |= {place} if rounds else set()
-            if place.op is not CONSTANT:  # its value is in neither program
-                stored = hashed(constant(constant_of(value, place.tensor.dtype)))
-                if _rounds(place) and stored in stated:
-                    continue
-                stated |= {stored} if _rounds(place) else set()
-                yield Step(COMPUTED, (place,), (stored,))
-                place = stored
-            yield Step(reason, (made,), (place,))
+        if not term.operands and term.op.name in CONSTANTS:
+            known[term] = term.op is CONSTANT and term.tensor.rank > 0
+        elif term.operands and is_computable(term) and all(operand in known for operand in term.operands):
+            known[term] = any(known[operand] for operand in term.operands)
+            if known[term] and term.op.name != BROADCAST and (value := _value(term)) is not None:
+                steps.append(Step(COMPUTED, (term,), (value,)))
+    return steps
 
 
-def _rounds(term: Term) -> bool:
+def _value(term: Term) -> Term | None:
+    try:
+        return hashed_value(term)
+    except CosetError:  # nothing here computes it
+        return None
+
+
+def rounds(term: Term) -> bool:
+    """True for floats that are more than moved."""
     return term.tensor.dtype.kind == "float" and computes(term)
 
 
@@ -289,5 +358,10 @@ def wanted_constants(goals: Sequence[Goal], meanings: Sequence[Term]) -> list[Te
     shared = set(sides[0]) & set(sides[1])
     own = [term for side in sides for term in side if term not in shared]
     further = [term for term in topological(meanings) if term.operands and term.op.name != BROADCAST]
-    found = [term for term in own if term.op is CONSTANT] + [term for term in (*own, *further) if term.operands and _is_constant(term)]
-    return [term for term in dict.fromkeys(found) if isinstance(term.type, TensorType) and term.tensor.rank]
+    found = [term for term in (*own, *topological(meanings)) if term.op is CONSTANT] + [
+        term for term in (*own, *further) if term.operands and _is_constant(term)
+    ]
+    numbers = [term for term in dict.fromkeys(found) if isinstance(term.type, TensorType)]
+    return [term for term in numbers if term.tensor.rank == 0 and term.tensor.dtype.kind == "float" and term.op is CONSTANT] + [
+        term for term in numbers if term.tensor.rank
+    ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from coset.dialects.onnx_kept import KEPT
 from coset.egraph.limits import Limits
@@ -20,11 +20,14 @@ from coset.ir.constants import Constant
 from coset.ir.evaluate import describe
 from coset.ir.term import CONSTANT, INPUT, TUPLE, Term, constant, exact_key, get, input_term, rebuild, topological
 from coset.ir.types import TensorType
-from coset.proving.constants import Goal, in_one_form, is_large, paired, recomputed, same_value, wanted_constants
+from coset.proving.constants import Goal, in_one_form, is_large, numbers_in, paired, recomputed, same_value, wanted_constants
 from coset.proving.meanings import meaning_of
+from coset.proving.parts import PARTS, down, in_parts
 from coset.proving.steps import COMPUTED, MEANING, ROUNDED, Mapped, Replay, Step, Uncertified, replay
 
 PIECE = Limits(seconds=20.0, nodes=50_000, iterations=6)
+SOON = 2.5  # s of a first look at a piece: rules that find it at all find most of it soon, and what they do not may be found by parts
+DEEP = Limits(seconds=10.0, nodes=30_000, iterations=40)  # of what only moves things down, which ends by itself
 MOST_FAILURES = 24  # searches that join nothing, until no more pieces are tried
 WHOLE = 1_500  # terms of both programs, up to which one search is tried over all
 
@@ -50,7 +53,8 @@ def join(goals: Sequence[Goal], phases: Sequence[Phase], *, limits: Limits = PIE
     if not goals:
         return begun
     exact = [Phase(phase.name, tuple(rule for rule in phase.rules if rule.numerics.word == "exact")) for phase in phases]
-    joining = _Joining(goals, (exact, phases), limits, moved, rounded)
+    tries = [[phase for phase in each if phase.name != PARTS] for each in (exact, phases)]
+    joining = _Joining(goals, tries, limits, moved, rounded, phases)
     found = joining.by_pieces(in_order(goals) if alike is None else alike(goals))
     return [*begun, *(joining.whole() if found is None else found)]
 
@@ -60,7 +64,7 @@ def joined_apart(
 ) -> list[Goal]:
     """Those of `asked`, which are some of the `pairs` of terms under the goals, that rules join where the pairs below them are taken for
     equal: each by itself, until the `seconds` are over. Where all that are not of one kind over pairs are joined so, all are equal."""
-    joining = _Joining(goals, (phases,), limits, (), True)
+    joining = _Joining(goals, ([phase for phase in phases if phase.name != PARTS],), limits, (), True, ())
     for one, other in pairs:
         number = joining.at[0].setdefault(one, len(joining.ends))
         if number == len(joining.ends):
@@ -112,6 +116,7 @@ class _Joining:
     limits: Limits
     moved: Sequence[Step]  # constants of one side as movements of some of the other
     rounded: bool  # whether values may be rounded otherwise
+    phases: Sequence[Phase]  # all, with that of what is moved down
     sides: tuple[AbstractSet[Term], AbstractSet[Term]] = field(init=False)
     shared: AbstractSet[Term] = field(init=False)
     solved: dict[Hashable, list[Step] | None] = field(default_factory=dict)
@@ -119,6 +124,7 @@ class _Joining:
     ends: list[Term] = field(default_factory=list)  # of joined pairs: the left terms
     stuck: list[Goal] = field(default_factory=list)  # pairs that were not joined
     failures: int = 0  # searches that joined nothing
+    cut_short: bool = False  # whether the time ended one
 
     def __post_init__(self) -> None:
         self.sides = (set(topological(one for one, _ in self.goals)), set(topological(other for _, other in self.goals)))
@@ -232,12 +238,49 @@ class _Joining:
             return []
         sides = [set(topological(side)) for side in zip(*goals, strict=True)]
         begun = [*_meanings(*sides), *moved]
+        for seconds in (min(SOON, self.limits.seconds), self.limits.seconds):
+            self.cut_short = False
+            limits = replace(self.limits, seconds=seconds)
+            found = self._by_rules(goals, begun, actual, limits)
+            found = self._in_parts(goals, begun, actual, limits) if found is None else found
+            if found is not None or not self.cut_short:
+                return found
+        return None
+
+    def _in_parts(self, goals: Sequence[Goal], begun: Sequence[Step], actual: Callable[[Term], Term], limits: Limits) -> list[Step] | None:
+        """The steps that join the goals, of which one side is put together, part by part, and of others behind what slices, reshapes and
+        transposes become further down; None where nothing is moved down, or that does not do."""
+        phase = down(self.phases)
+        if not phase.rules:
+            return None
+        rules = {rule.name: rule for phase in self.phases for rule in phase.rules}
+        steps, parts = in_parts(goals, rules, meaning_of)
+        entered = [*begun, *steps]
+        roots = list(dict.fromkeys(term for goal in (*goals, *parts) for term in goal))
+        pairs = [(step.left[0], step.right[0]) for step in entered]
+        played = replay(saturate(roots, [phase], DEEP, equalities=pairs, logged=True), [*goals, *parts], entered)
+        if len(played.steps) == len(begun):
+            return None
+        for goal in parts:
+            if not played.closure.same(*goal):
+                found = self._by_rules([goal], played.steps, actual, limits)
+                if found is None:
+                    return None
+                for step in found:
+                    played.add(step)
+        return played.slice(goals) if played.joins(goals) else None
+
+    def _by_rules(self, goals: Sequence[Goal], given: Sequence[Step], actual: Callable[[Term], Term], limits: Limits) -> list[Step] | None:
+        """The steps that join the goals by the rules, from those that are `given` on."""
+        begun = list(given)
         roots = list(dict.fromkeys(term for goal in goals for term in goal))
         for phases in self.tries:
             rounded = self.rounded and phases is self.tries[-1]
             for _ in range(2):  # again with constants that it was found to compute
                 pairs = [(step.left[0], step.right[0]) for step in begun]
-                played = replay(saturate(roots, phases, self.limits, equalities=pairs, logged=True), goals, begun)
+                search = saturate(roots, phases, limits, equalities=pairs, logged=True)
+                self.cut_short |= search.stop == "time"
+                played = replay(search, goals, begun)
                 known = len(begun)
                 if not played.joins(goals):
                     begun += _values(played, goals, actual, rounded=rounded)
@@ -255,9 +298,13 @@ def _values(played: Replay, goals: Sequence[Goal], actual: Callable[[Term], Term
         return []
     closure = played.closure
     classes = [[closure.terms[number] for number in members] for members in closure.members if members]
-    found = list(recomputed(classes, wanted, actual, rounded=rounded, known=played.steps))
-    for step in found:
-        played.add(step)
+    found: list[Step] = []
+    for steps in recomputed(classes, wanted, actual, rounded=rounded, known=played.steps):
+        for step in steps:
+            played.add(step)
+        found += steps
+        if played.joins(goals):
+            break
     return found
 
 
@@ -335,4 +382,4 @@ def _meanings(one: AbstractSet[Term], other: AbstractSet[Term]) -> list[Step]:
         found[term] = Step(MEANING, (term,), (meaning,))
         stack += [get(meaning, index) for index in range(len(meaning.operands))] if meaning.op is TUPLE else []
         stack += [inner for inner in topological([meaning]) if inner not in found and inner is not term]
-    return list(found.values())
+    return [*found.values(), *numbers_in(step.right[0] for step in found.values())]

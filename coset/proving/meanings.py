@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 import coset.dialects
-from coset.dialects.hub_region_terms import plain_choice
+from coset.dialects.hub_region_terms import as_selection, plain_choice
 from coset.dialects.hub_turns import unrolled
 from coset.dialects.onnx_kept import KEPT, opened
 from coset.ir.op import Op, find_op
@@ -24,13 +24,13 @@ IN_PYTHON = Numerics("reassociates")  # what a node's definition promises that i
 
 def meaning(term: Term) -> Meaning | None:
     """What the definition of a term's op gives for it; None where there is none. An item of a tuple means that item, a choice the one that
-    captures what it uses, a loop whose number of turns is known what they make."""
+    captures what it uses, and that a selection from its sides, a loop whose number of turns is known what they make."""
     if term.op is GET and term.operands[0].op is TUPLE:
         return Meaning(term.operands[0].operands[term.attribute("index")])
     if term.op is KEPT:
         found = opened(term)
         return None if found is None else Meaning(found, *_of_node(term))
-    plain = plain_choice(term) or unrolled(term)
+    plain = plain_choice(term) or unrolled(term) or as_selection(term)
     if plain is not None:
         return Meaning(plain)
     if not is_defined(term.op):

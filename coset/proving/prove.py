@@ -14,7 +14,9 @@ import coset.dialects
 from coset.answer import save_bytes
 from coset.check import CheckReport
 from coset.egraph.limits import Limits
+from coset.egraph.search import Phase
 from coset.feeds import bindings
+from coset.frontends.onnx_functions import two_of_one_name
 from coset.ir.errors import CosetError
 from coset.ir.program import Program, tensors_in
 from coset.ir.term import topological
@@ -30,8 +32,9 @@ from coset.proving.interface import in_order, paired
 from coset.proving.join import PIECE, join
 from coset.proving.reach import reach_alike
 from coset.proving.refute import Fails, Pair
+from coset.proving.rounded import numbers_first
 from coset.proving.sizes import require_one_size, with_shared_dims
-from coset.proving.steps import Step, Uncertified
+from coset.proving.steps import COMPUTED, ROUNDED, Step, Uncertified
 from coset.reference import read_program
 from coset.rules.equation import Numerics
 from coset.rules.ranges import class_of
@@ -79,7 +82,7 @@ def prove(asked: Proving) -> dict[str, Any]:
 def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
     started = time.perf_counter()
     asked.progress("reading both models")
-    before, after = read_program(asked.before), read_program(asked.after)
+    before, after = (read_program(path, inline=True) for path in (asked.before, asked.after))
     names, spare = paired(before, after, asked.pairs)
     read = time.perf_counter()
     asked.progress("comparing them on drawn inputs")
@@ -168,12 +171,37 @@ def _identity(before: Program, after: Program) -> Identity | None:
     return Identity(min(each.points for each in shown), sum(each.error for each in shown))
 
 
+def _accepted(
+    steps: Sequence[Step], phases: Sequence[Phase], write: Callable[[Sequence[Step]], Certificate], check: Callable[[Certificate], Any]
+) -> tuple[Certificate, dict[str, Any]]:
+    """The certificate of the steps that the checker accepts, and what it says of it: in the order in which they were found, else with those
+    about constants first.
+
+    Raises:
+        Uncertified: it refuses both.
+    """
+    try:
+        certificate = write(steps)
+        return certificate, check(certificate)
+    except Uncertified as refused:
+        if not any(step.reason in (COMPUTED, ROUNDED) for step in steps):
+            raise
+        try:
+            certificate = write(numbers_first(steps, {rule.name: rule for phase in phases for rule in phase.rules}))
+            return certificate, check(certificate)
+        except Uncertified:
+            raise refused from None
+
+
 def _shown(asked: Proving, own: OwnRules, before: Program, pair: Pair, binding: Mapping[str, int]) -> tuple[Certificate, dict[str, Any]]:
     """A certificate that the checker accepts, and what it says of it. `binding`: numbers for dims, to look at values.
 
     Raises:
         Uncertified: there is none.
     """
+    name = two_of_one_name(before, pair.after)
+    if name is not None:
+        raise Uncertified(f"the models have two functions `{name}`, which cannot be opened")
     phases = with_witnesses(permitted_phases(own, asked.numerics, lambda rule: not rule.recognises), asked.numerics)
     one, other = by_content(before), by_content(in_order(before, pair.after, pair.names))
     first, second = dims_by_content(one), dims_by_content(other)
@@ -187,8 +215,12 @@ def _shown(asked: Proving, own: OwnRules, before: Program, pair: Pair, binding: 
     require_one_size(first.roots, second.roots)
     goals = list(zip(first.roots, second.roots, strict=True))
     steps = [*sized, *show(second, goals)]
-    certificate = certificate_of(one, by_content(pair.after), steps, shown=other)
-    verdict = accepted(certificate, before, pair.after, phases, pair.names.mapping)
+    certificate, verdict = _accepted(
+        steps,
+        phases,
+        lambda steps: certificate_of(one, by_content(pair.after), steps, shown=other),
+        lambda found: accepted(found, before, pair.after, phases, pair.names.mapping),
+    )
     promised = Numerics(verdict["numerics"], frozenset(verdict["exceptions"]))
     if not permitted(promised, asked.numerics):  # by definitions, or by constants that round
         raise Uncertified(f"the steps that were found promise `{promised}` only")

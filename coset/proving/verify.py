@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import coset.dialects
+from coset.frontends.onnx_functions import functions_of, two_of_one_name
 from coset.ir.op import find_op
+from coset.ir.program import Program
 from coset.own_rules import own_rules, warn
-from coset.prove.certificate import Rejected
+from coset.prove.certificate import Certificate, Rejected
 from coset.prove.certificate_file import read_certificate
+from coset.prove.contents import by_content, digest
 from coset.prove.kernel import ASSURANCES, FOLDED, Use, Verdict, verify
 from coset.proving.meanings import DEFINED, meaning
 from coset.reference import read_program
@@ -88,10 +91,10 @@ def verify_files(
     own = own_rules(rules, allow_assumed=allow_assumed, progress=progress)
     warn(own, progress)
     known = {rule.name: own.assured(rule) for rule in load([*DEFAULT, *map(Path, rules)]).rules}
-    programs = read_program(before), read_program(after)
     proof = read_certificate(certificate)
-    read = time.perf_counter()
     try:
+        programs = read_certified(proof, before, after)
+        read = time.perf_counter()
         verdict = verify(proof, *programs, known.get, meaning=meaning, fallback=DEFINED, names=names)
     except Rejected as error:
         return {"not_shown": own.told(), "ok": False, "reason": error.message, "help": error.help, "seconds": time.perf_counter() - started}
@@ -107,6 +110,26 @@ def verify_files(
             return {**found, "ok": False, "reason": weaker, "help": help, "seconds": sum(seconds.values())}
         return {**found, "seconds": seconds}
     return {**found, **summary(verdict, known), "seconds": seconds}
+
+
+def read_certified(proof: Certificate, before: Path, after: Path) -> tuple[Program, Program]:
+    """Both programs as the certificate speaks of them: calls of functions of a model's own are opened where it was made so, and where the
+    two models have two functions of one name, which are no one op.
+
+    Raises:
+        CosetError: a file cannot be read.
+        Rejected: two such functions cannot be opened.
+    """
+    programs = read_program(before), read_program(after)
+    if not any(map(functions_of, programs)):
+        return programs
+    if two_of_one_name(*programs) is None and digest(by_content(programs[0])) == proof.head.get("before"):
+        return programs
+    programs = read_program(before, inline=True), read_program(after, inline=True)
+    name = two_of_one_name(*programs)
+    if name is not None:
+        raise Rejected(f"the models have two functions `{name}`")
+    return programs
 
 
 def _anew(verdict: Verdict, known: Mapped, shown: Mapping[str, str]) -> dict[str, Any]:

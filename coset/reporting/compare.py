@@ -20,6 +20,7 @@ from coset.prove.contents import by_content, dims_by_content, fitted
 from coset.proving.alike import counts, drawn
 from coset.proving.interface import in_order, paired
 from coset.proving.join import joined_apart, kind_of
+from coset.proving.parts import PARTS
 from coset.proving.prints import Shelf, known_by
 from coset.proving.refute import Names
 from coset.reporting.drawing import side_by_side
@@ -164,7 +165,7 @@ def _looked_for(programs: tuple[Program, Program], first: Program, binding: Mapp
         words = f"{STRUCTURE}, as {many} terms are too many to search"
     else:
         limits = Limits(seconds=seconds, nodes=SEARCH.nodes, iterations=SEARCH.iterations)
-        found = saturate([*programs[0].roots, *programs[1].roots], phases, limits)
+        found = saturate([*programs[0].roots, *programs[1].roots], [phase for phase in phases if phase.name != PARTS], limits)
         stands: dict[int, Term] = {}
         for term, (number, _) in found.source.items():
             classes.join(stands.setdefault(number, term), term)
