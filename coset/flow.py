@@ -172,7 +172,7 @@ def _certified(task: Task, solved: Solved, path: Path) -> tuple[Certificate | No
 
     task.job.progress("making the certificate")
     started = time.perf_counter()
-    before, after = read_program(task.job.model), read_program(path)
+    before, after = (read_program(each, inline=not task.job.keep_functions) for each in (task.job.model, path))
     phases = with_witnesses(task.phases, task.job.weakest)
     try:
         certificate = certify(Way(task.program, wanted_roots(task), solved, before, after), phases)

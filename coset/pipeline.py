@@ -93,6 +93,7 @@ def optimize(
     keep_values: Sequence[str] = (),
     numerics_for: Mapping[str, str] | None = None,
     allow_assumed: bool = False,
+    keep_functions: bool = False,
 ) -> Optimized:
     """The cheapest program for `target` that the rules show equal to `model`, compared with it on drawn and adversarial inputs.
 
@@ -105,7 +106,9 @@ def optimize(
     same each time. `disable_rules` and `only_rules` name rules (with `*` as in file names) that take no part, or that alone do beside
     definitions. `keep_values` are values inside an ONNX model that the result computes under the same names. `numerics_for` gives other
     numerics to values by the names of values or nodes (`{"encoder/*": "exact"}`), which are searched by themselves. With `certificate` the
-    result carries the steps that `coset verify` checks. The checked file stays where temporary files go as long as the result is in use.
+    result carries the steps that `coset verify` checks. Functions of an ONNX model's own are replaced by their nodes, which are optimized
+    with what is around them, unless `keep_functions` leaves them as they are. The checked file stays where temporary files go as long as
+    the result is in use.
 
     Raises:
         CosetError: bad input, with place and remedy. `RefutedRule`, `UnshownRule`: one of `rules` is false, or nothing is shown of it.
@@ -116,7 +119,7 @@ def optimize(
     job = Job(model, resolved, numerics, limits or Limits(), rules, dims or {}, progress, None, max_memory, measure, certificate)
     zones = tuple(Zone(*item) for item in (numerics_for or {}).items())
     job = replace(job, admission=Admission(tuple(disable_rules), tuple(only_rules)), keep=tuple(keep_values), zones=zones)
-    job = replace(job, allow_assumed=allow_assumed)
+    job = replace(job, allow_assumed=allow_assumed, keep_functions=keep_functions)
     draft = Draft(f"optimized{suffix(resolved)}")
     try:
         program, report, proof = _run(job, draft.path, started)
@@ -206,7 +209,7 @@ class _Onnx:
             if self.job.keep:
                 raise
             self.job.progress(f"{error.message}; the evaluator compares")
-            return Evaluated(import_model(self.job.model), self.job.dims)
+            return Evaluated(import_model(self.job.model, inline=not self.job.keep_functions), self.job.dims)
         if not self.job.keep:
             return outputs
         from coset.keeping import KeptValues  # which few ask for
@@ -256,7 +259,7 @@ def _read(job: Job) -> Task:
         help = INSTEAD.get(job.target.dialect, "`coset targets` says what each takes")
         raise CosetError(f"the target `{job.target.name}` takes no ONNX model", help=help)
     job.progress("reading the model")
-    program = import_model(job.model, rewrite=_inner(job), keep=job.keep)
+    program = import_model(job.model, rewrite=_inner(job), keep=job.keep, inline=not job.keep_functions)
     if job.target.standard:
         program = without_runtimes(program)
     return Task(job, program, usual_dims(program, job.dims), phases_for(job, _newest(program, job.target)), runtime_values)

@@ -80,6 +80,7 @@ class Job:
     drawn: bool = False  # the report has both programs as graphs, for the page that shows them
     watch: Watch = SILENT  # who is told how a search goes
     allow_assumed: bool = False  # whether rules of the user's may fire of which nothing is shown
+    keep_functions: bool = False  # functions of an ONNX model's own stay calls; else their nodes take the place of these
 
     @property
     def weakest(self) -> str:

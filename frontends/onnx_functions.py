@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import onnx
 from onnx import inliner
 
+from coset.dialects.onnx_bodies import bodies
 from coset.frontends.onnx_tensors import Opened
 from coset.ir.program import Program
 
@@ -32,6 +34,22 @@ def inlined(opened: Opened) -> Opened:
     if not opened.proto.functions:
         return opened
     try:
-        return replace(opened, proto=inliner.inline_local_functions(opened.proto))
+        return replace(opened, proto=inliner.inline_local_functions(_with_defaults(opened.proto)))
     except (RuntimeError, ValueError):
         return opened
+
+
+def _with_defaults(model: Any) -> Any:
+    """The model with each attribute written at a call that has a default there: ONNX's inliner (1.23) knows no defaults."""
+    defaults = {(each.domain, each.name, each.overload): list(each.attribute_proto) for each in model.functions}
+    if not any(defaults.values()):
+        return model
+    told = onnx.ModelProto()
+    told.CopyFrom(model)
+    stack = [*told.graph.node, *(node for function in told.functions for node in function.node)]
+    while stack:
+        node = stack.pop()
+        given = {attribute.name for attribute in node.attribute}
+        node.attribute.extend(each for each in defaults.get((node.domain, node.op_type, node.overload), ()) if each.name not in given)
+        stack += [inner for body in bodies(node) for inner in body.node]
+    return told

@@ -63,6 +63,7 @@ from coset.ir.errors import CosetError
     "--max-memory", metavar="BYTES", callback=bytes_of, help="live bytes of activations that the result may take (1024s: K, M, G)"
 )
 @click.option("--keep-value", "keep", multiple=True, metavar="NAME", help="a value inside MODEL that the result computes under its name")
+@click.option("--keep-functions", is_flag=True, help="leave functions of an ONNX model's own as they are; else they become their nodes")
 @DISABLE
 @ONLY
 @DIM
@@ -71,7 +72,7 @@ from coset.ir.errors import CosetError
 def optimize(
     model: str, output: str, target: str | None, numerics: str, time_limit: float, node_limit: int, memory_limit: int,
     rule_files: tuple[str, ...], report: str | None, measure: int, span: tuple[str, int, int] | None, extraction_problem: str | None,
-    certificate: str | None, max_memory: int | None, verbose: bool, allow_assumed: bool,
+    certificate: str | None, max_memory: int | None, verbose: bool, allow_assumed: bool, keep_functions: bool,
     zones: dict[str, str], keep: tuple[str, ...], disabled: tuple[str, ...], only: tuple[str, ...], dims: dict[str, int], as_json: bool,
 ) -> int:  # fmt: skip
     """Optimize MODEL (ONNX or StableHLO) for a target; the result takes its name when it was compared with MODEL."""
@@ -105,7 +106,7 @@ def optimize(
     with Telling(time_limit, verbose=verbose, counted=drawn) as telling:
         job = Job(model, resolved, numerics, limits, rule_files, dims, telling.say, problem, max_memory, measure, proof is not None)
         job = replace(job, admission=Admission(disabled, only), keep=keep, zones=tuple(Zone(*each) for each in zones.items()))
-        job = replace(job, drawn=drawn, watch=telling.watch, allow_assumed=allow_assumed)
+        job = replace(job, drawn=drawn, watch=telling.watch, allow_assumed=allow_assumed, keep_functions=keep_functions)
         if written.exists() and Path(model).exists() and written.samefile(model):
             telling.say(f"warning: the result takes the place of {model}, which is read")
         found = optimize_file(job, written, proof) if span is None else optimize_range(job, written, Span(*span))
