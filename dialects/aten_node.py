@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
 
+import ml_dtypes
 import numpy as np
 
 from coset.dialects.hub_scalars import cast
-from coset.dialects.hub_terms import convert
-from coset.dialects.onnx_arithmetic import Number
+from coset.dialects.hub_terms import convert as exactly
+from coset.dialects.onnx_arithmetic import Number, clamp
 from coset.dialects.onnx_node import Node, define
 from coset.ir.dims import Dim, Poly, Shape
 from coset.ir.errors import CosetError
@@ -32,12 +33,14 @@ class NoTerm(CosetError):
 class AtenNode:
     """A call of `name` (as `add.Tensor`). `arguments`: tensors are terms, numbers are numbers, dims, or rank-0 terms where only a run
     tells them; element types are ours; lists are lists. `types`: what torch says of each result, None for what is no tensor.
-    `common`: the element type that torch promotes the operands to."""
+    `common`: the element type that torch promotes the operands to. `saturates`: what the torch that is installed makes of numbers beyond the
+    largest one of the result's type, infinities too, is this largest one (of the hub's types without infinities it is NaN)."""
 
     name: str
     arguments: Mapping[str, Any]
     types: tuple[TensorType | None, ...]
     common: DType | None = None
+    saturates: bool = False
 
     def __getitem__(self, key: str) -> Any:
         return self.arguments[key]
@@ -82,6 +85,14 @@ class AtenNode:
     def dims(self, key: str) -> tuple[Dim, ...]:
         """The sizes `key`."""
         return tuple(self.arguments[key])
+
+    def converted(self, key: str) -> Term:
+        """The tensor `key` in the element type of the first result."""
+        x, dtype = self.term(key), self.dtype
+        if not self.saturates or x.tensor.dtype == dtype or x.tensor.dtype.kind not in ("float", "int", "uint"):
+            return convert(x, dtype)
+        largest = float(ml_dtypes.finfo(dtype.numpy).max)  # type: ignore[no-untyped-call]
+        return convert(clamp(convert(x, F32), -largest, largest), dtype)
 
     @property
     def type(self) -> TensorType:
@@ -166,3 +177,13 @@ def holds(dtype: DType, value: Any) -> bool:
 def given_as(dtype: DType, value: Number) -> Number:
     """A tensor in the element type `dtype`; a number as it is."""
     return convert(value, dtype) if isinstance(value, Term) else value
+
+
+def convert(x: Term, dtype: DType) -> Term:
+    """`x` in another element type, as torch converts: to floats of 16 bits and fewer by way of f32, so what f32 does not hold (of f64, i32,
+    i64) is rounded twice."""
+    source = x.tensor.dtype
+    narrow = dtype.kind == "float" and dtype.bits < 32
+    if narrow and source.bits >= 32 and source.kind in ("float", "int", "uint"):
+        x = exactly(x, F32)
+    return exactly(x, dtype)
