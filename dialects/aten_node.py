@@ -15,12 +15,13 @@ import numpy as np
 
 from coset.dialects.hub_scalars import cast
 from coset.dialects.hub_terms import convert as exactly
+from coset.dialects.hub_terms import is_splat
 from coset.dialects.onnx_arithmetic import Number, clamp
 from coset.dialects.onnx_node import Node, define
 from coset.ir.dims import Dim, Poly, Shape
 from coset.ir.errors import CosetError
 from coset.ir.term import Term
-from coset.ir.types import F32, DType, TensorType
+from coset.ir.types import F32, I32, I64, DType, TensorType
 
 LAST_OPSET = 26  # of the ONNX definitions that are made use of
 
@@ -181,9 +182,39 @@ def given_as(dtype: DType, value: Number) -> Number:
 
 def convert(x: Term, dtype: DType) -> Term:
     """`x` in another element type, as torch converts: to floats of 16 bits and fewer by way of f32, so what f32 does not hold (of f64, i32,
-    i64) is rounded twice."""
+    i64) is rounded twice; floats to integers of 16 bits and fewer by way of i32, and to u32 by way of i64, which wraps numbers out of range
+    (where they are seen to be in range the conversion stays what it is)."""
     source = x.tensor.dtype
-    narrow = dtype.kind == "float" and dtype.bits < 32
-    if narrow and source.bits >= 32 and source.kind in ("float", "int", "uint"):
+    if dtype.kind == "float" and dtype.bits < 32 and source.bits >= 32 and source.kind in ("float", "int", "uint"):
         x = exactly(x, F32)
+    wraps = dtype.kind in ("int", "uint") and (dtype.bits < 32 or dtype.name == "u32")
+    if wraps and source.kind == "float" and not _is_within(x, dtype):
+        x = exactly(x, I32 if dtype.bits < 32 else I64)
     return exactly(x, dtype)
+
+
+def _is_within(x: Term, dtype: DType) -> bool:
+    """True where bounds that are numbers keep `x` in the range of the integers `dtype`, as a quantization has them."""
+    limits = np.iinfo(dtype.numpy)
+    low, high = -np.inf, np.inf
+    while x.op.name in _BOUNDS:
+        bounds = [(place, is_splat(operand)) for place, operand in enumerate(x.operands)]
+        numbers = {place: float(bound.array()) for place, bound in bounds if bound is not None}
+        inner = [place for place, bound in bounds if bound is None]
+        if len(inner) != 1:
+            return False
+        if x.op.name == "stablehlo.clamp":
+            if inner != [1]:
+                return False
+            low, high = max(low, numbers[0]), min(high, numbers[2])
+        elif x.op.name == "stablehlo.maximum":
+            low = max(low, *numbers.values())
+        elif x.op.name == "stablehlo.minimum":
+            high = min(high, *numbers.values())
+        x = x.operands[inner[0]]
+    return all(limits.min <= bound <= limits.max for bound in (low, high))
+
+
+_BOUNDS = frozenset(
+    f"stablehlo.{name}" for name in ("clamp", "maximum", "minimum", "round_nearest_even", "floor", "ceil", "reshape", "transpose")
+)

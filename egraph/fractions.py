@@ -1,9 +1,10 @@
 """What a fraction keeps from firing.
 
-A number less its own rounding (x - floor(x), or x - y * floor(x / y), what a division leaves) is exact as it stands, however large x is: the
-two are near each other, and their difference has no error. Distributed or re-associated, (x - floor(x)) * w as x * w - floor(x) * w, it has
-the rounding errors of x: a coordinate far outside a picture gave weights of 5 where 0 is right. So a rule that is not exact does not look
-into a fraction: it fires on no match that has a sum or difference in the class of one. Programs that round nothing pay nothing.
+A number less its own rounding (x - floor(x), or x - y * floor(x / y), what a division leaves) is exact as it stands, however large x
+is: the two are near each other, and their difference has no error. Distributed or re-associated, (x - floor(x)) * w as
+x * w - floor(x) * w, it has the rounding errors of x: a coordinate far outside a picture gave 50 from pixels up to 16. So a rule that is
+not exact does not look into a fraction: it fires on no match that has a sum or difference in the class of one. Programs that round
+nothing pay nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`grid_sampler_2d` as other ops, with torch's own decomposition, and what its kernels make of coordinates that are no number or infinite."""
+"""`grid_sampler_2d` by torch's own decomposition, with what its kernels make of coordinates that are NaN or infinite."""
 
 from __future__ import annotations
 

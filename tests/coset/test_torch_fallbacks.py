@@ -11,7 +11,10 @@ from torch_models import torch  # without torch the tests are skipped here
 import coset
 from coset import compiling
 from coset.compiling import compiled_graphs, forget_graphs
-from coset.dialects.aten_node import BUILDERS
+from coset.dialects.aten_node import BUILDERS, convert
+from coset.dialects.onnx_arithmetic import clamp
+from coset.ir.term import input_term, make, topological
+from coset.ir.types import F32, I8, tensor
 
 NAN, INF = float("nan"), float("inf")
 Y = torch.tensor([1, -2, 3])
@@ -78,11 +81,26 @@ def test_conversions_to_narrow_floats_are_those_of_the_installed_torch(dtype: An
     assert not fallbacks()
 
 
+def test_floats_out_of_range_of_narrow_integers_wrap_as_in_torch() -> None:
+    given = torch.tensor([300.5, -300.5, 70000.0, -1.0, 2.0**31 - 256, -(2.0**31), NAN])
+    for dtype in (torch.int8, torch.uint8, torch.int16, torch.uint16, torch.uint32):
+        torch._dynamo.reset()
+        wanted = given.to(dtype) if dtype != torch.uint32 else given[:6].to(dtype)
+        assert compiled(lambda x: x.to(dtype), given[: len(wanted)]).tolist() == wanted.tolist()
+    assert not fallbacks()
+
+
+@pytest.mark.parametrize(("low", "high", "steps"), [(-128.0, 127.0, 1), (-128.0, 200.0, 2), (-300.0, 127.0, 2), (300.0, 127.0, 2)])
+def test_what_is_bounded_is_converted_at_once(low: float, high: float, steps: int) -> None:
+    term = convert(clamp(make("stablehlo.round_nearest_even", (input_term("x", tensor(F32, 4)),)), low, high), I8)
+    assert sum(each.op.name == "stablehlo.convert" for each in topological([term])) == steps
+
+
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("mode", ["bilinear", "nearest"])
 def test_coordinates_that_are_no_numbers_are_those_of_torch(mode: str, padding: str) -> None:
     image = torch.arange(16.0).reshape(1, 1, 4, 4) + 1
-    grid = torch.tensor([[NAN, 0.0], [0.0, NAN], [INF, 0.0], [0.0, -INF], [0.3, 0.3], [-2.2, 0.2]]).reshape(1, 1, 6, 2)
+    grid = torch.tensor([[NAN, 0.0], [0.0, NAN], [INF, 0.0], [0.0, -INF], [0.3, 0.3], [-2.2, 0.2], [1e9, 0.2]]).reshape(1, 1, 7, 2)
     call = lambda image, grid: torch.nn.functional.grid_sample(image, grid, mode, padding, align_corners=False)  # noqa: E731
     torch.testing.assert_close(compiled(call, image, grid), call(image, grid), equal_nan=True)
 
