@@ -34,8 +34,8 @@ class NoTerm(CosetError):
 class AtenNode:
     """A call of `name` (as `add.Tensor`). `arguments`: tensors are terms, numbers are numbers, dims, or rank-0 terms where only a run
     tells them; element types are ours; lists are lists. `types`: what torch says of each result, None for what is no tensor.
-    `common`: the element type that torch promotes the operands to. `saturates`: what the torch that is installed makes of numbers beyond the
-    largest one of the result's type, infinities too, is this largest one (of the hub's types without infinities it is NaN)."""
+    `common`: the element type that torch promotes the operands to. `saturates`: the torch that is installed makes of numbers beyond the
+    largest one of the result's type, infinities too, this largest one (the hub has NaN for a type without infinities)."""
 
     name: str
     arguments: Mapping[str, Any]

@@ -244,9 +244,8 @@ def _arithmetic(
 
 def _operands(dtype: DType, *values: Number) -> list[Number]:
     """`values` in the type `dtype`, one of them a tensor at least: two numbers are two scalars to torch."""
-    if not any(isinstance(value, Term) for value in values):
-        return [number_term(value, dtype) for value in values]
-    return [given_as(dtype, value) for value in values]
+    some = any(isinstance(value, Term) for value in values)
+    return [given_as(dtype, value) if some or isinstance(value, Term) else number_term(value, dtype) for value in values]
 
 
 def _scaled(node: AtenNode, other: Any) -> Any:
