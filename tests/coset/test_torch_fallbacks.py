@@ -86,7 +86,7 @@ def test_floats_out_of_range_of_narrow_integers_wrap_as_in_torch() -> None:
     for dtype in (torch.int8, torch.uint8, torch.int16, torch.uint16, torch.uint32):
         torch._dynamo.reset()
         wanted = given.to(dtype) if dtype != torch.uint32 else given[:6].to(dtype)
-        assert compiled(lambda x: x.to(dtype), given[: len(wanted)]).tolist() == wanted.tolist()
+        assert compiled(lambda x, dtype=dtype: x.to(dtype), given[: len(wanted)]).tolist() == wanted.tolist()
     assert not fallbacks()
 
 
