@@ -104,7 +104,7 @@ class LoadedPackage:
             raise CosetError(f"the package does not run: {error}") from error
         results = {}
         for one, value in zip(self.manifest["outputs"], outputs, strict=True):
-            flat = value.detach().cpu().contiguous().reshape(-1)
+            flat = value.detach().cpu().reshape(-1).clone(memory_format=torch.contiguous_format)  # one element may have any stride
             data = flat.view(torch.uint8).numpy().tobytes() if value.numel() else b""
             results[one["name"]] = from_stored(data, tuple(value.shape), DTYPES[one["dtype"]])
         return results

@@ -130,13 +130,14 @@ class CompiledPart:
 @dataclass(frozen=True)
 class CompiledGraph:
     """One graph that torch gave: `kind` is forward, backward or inference; `seconds` is all time spent on it. `kept`: of a forward graph,
-    what it keeps for its backward graph (None where torch chose that)."""
+    what it keeps for its backward graph (None where torch chose that). `later`: the parts that failed in a call, which torch then made."""
 
     kind: str
     parts: tuple[CompiledPart, ...]
     fallbacks: tuple["Fallback", ...]
     seconds: float
     kept: "Kept | None" = None
+    later: Sequence["Fallback"] = ()
 
 
 _GRAPHS: list[CompiledGraph] = []
@@ -269,16 +270,23 @@ class _Work:
         )
         return package, part
 
-    def record(self, kind: str, _: Sequence[Imported], fallbacks: Sequence[Fallback]) -> None:
-        """Enter a graph, and say what of it torch runs."""
+    def record(self, kind: str, _: Sequence[Imported], fallbacks: Sequence[Fallback]) -> Callable[[Fallback], None]:
+        """Enter a graph, and say what of it torch runs; what is given hears of what torch had to run later, in a call."""
         now = time.perf_counter()
         kept = self.keeping.found if self.keeping is not None and kind == "forward" else None
-        _GRAPHS.append(CompiledGraph(kind, tuple(self.parts), tuple(fallbacks), now - self.started, kept))
+        later: list[Fallback] = []
+        _GRAPHS.append(CompiledGraph(kind, tuple(self.parts), tuple(fallbacks), now - self.started, kept, later))
         if kept is not None and kept.limit is not None and kept.bytes > kept.limit:
             LOGGER.warning("%d bytes are kept for the backward pass: no way was found that keeps at most %d", kept.bytes, kept.limit)
         self.parts, self.started = [], now
         for fallback in fallbacks:
             LOGGER.warning("%s", fallback)
+
+        def tell(fallback: Fallback) -> None:
+            later.append(fallback)
+            LOGGER.warning("%s", fallback)
+
+        return tell
 
 
 _Done = tuple[Callable[[Sequence[Any]], Sequence[Any]], CompiledPart]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from coset.dialects import kernel, onnx_ops, onnx_windows, stablehlo, stablehlo_data
-from coset.dialects.aten_node import AtenNode, Built, NoTerm, aten, given_as, wide
-from coset.dialects.hub_terms import broadcast, convert, dot, reshape
+from coset.dialects.aten_node import AtenNode, Built, NoTerm, aten, convert, given_as, wide
+from coset.dialects.hub_terms import broadcast, dot, reshape
 from coset.dialects.onnx_arithmetic import add, compare, fold, iota, multiply, padded, unsqueeze
 from coset.ir import dims
 from coset.ir.builtin import ABSENT, absent

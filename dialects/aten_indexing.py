@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from coset.dialects import onnx_indexing, onnx_ops, stablehlo_data
-from coset.dialects.aten_node import AtenNode, Built, NoTerm, aten, by_onnx, wide
-from coset.dialects.hub_terms import convert, is_splat, numpy_broadcast, numpy_shape, reshape, splat, transpose
+from coset.dialects.aten_node import AtenNode, Built, NoTerm, aten, by_onnx, convert, wide
+from coset.dialects.hub_terms import is_splat, numpy_broadcast, numpy_shape, reshape, splat, transpose
 from coset.dialects.onnx_arithmetic import compare, concatenate, divide, fold, iota, maximum, multiply, select, subtract, unsqueeze
 from coset.dialects.onnx_indexing import cropped, from_front
 from coset.ir import dims

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from coset.dialects import stablehlo, stablehlo_data
-from coset.dialects.aten_node import AtenNode, Built, NoTerm, aten, axis_of, given_as
-from coset.dialects.hub_terms import broadcast, convert, literal, numpy_broadcast, reshape, splat, transpose
+from coset.dialects.aten_node import AtenNode, Built, NoTerm, aten, axis_of, convert, given_as
+from coset.dialects.hub_terms import broadcast, literal, numpy_broadcast, reshape, splat, transpose
 from coset.dialects.onnx_arithmetic import (
     add,
     both,
@@ -195,11 +195,13 @@ def _diagonal(node: AtenNode) -> Built:
 def _unfold(node: AtenNode) -> Built:
     """Windows along a dim, whose elements are a new last dim."""
     x = node.term("self")
+    if not x.tensor.rank:  # a scalar counts as a vector of one element
+        x = reshape(x, (1,))
     axis = node.axis(x, "dimension")
     size, step = int(node.number("size")), int(node.number("step"))
     count = node.shape[axis]
     columns = [sliced(x, axis, at, count, step) for at in range(size)]
-    return concatenate([reshape(column, (*column.tensor.dims, 1)) for column in columns], x.tensor.rank)
+    return reshape(concatenate([reshape(column, (*column.tensor.dims, 1)) for column in columns], x.tensor.rank), node.shape)
 
 
 # ---------------------------------------------------------------- joined, padded
@@ -261,8 +263,7 @@ def _nothing(node: AtenNode) -> Built:
 
 @aten("copy.default")
 def _copy(node: AtenNode) -> Built:
-    source = node.term("src" if "src" in node.arguments else "value")
-    return numpy_broadcast(convert(source, node.dtype), node.shape)
+    return numpy_broadcast(node.converted("src" if "src" in node.arguments else "value"), node.shape)
 
 
 @aten("arange.start_step")

@@ -10,16 +10,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
 
+import ml_dtypes
 import numpy as np
 
 from coset.dialects.hub_scalars import cast
-from coset.dialects.hub_terms import convert
-from coset.dialects.onnx_arithmetic import Number
+from coset.dialects.hub_terms import convert as exactly
+from coset.dialects.hub_terms import is_splat
+from coset.dialects.onnx_arithmetic import Number, clamp
 from coset.dialects.onnx_node import Node, define
 from coset.ir.dims import Dim, Poly, Shape
 from coset.ir.errors import CosetError
 from coset.ir.term import Term
-from coset.ir.types import F32, DType, TensorType
+from coset.ir.types import F32, I32, I64, DType, TensorType
 
 LAST_OPSET = 26  # of the ONNX definitions that are made use of
 
@@ -32,12 +34,14 @@ class NoTerm(CosetError):
 class AtenNode:
     """A call of `name` (as `add.Tensor`). `arguments`: tensors are terms, numbers are numbers, dims, or rank-0 terms where only a run
     tells them; element types are ours; lists are lists. `types`: what torch says of each result, None for what is no tensor.
-    `common`: the element type that torch promotes the operands to."""
+    `common`: the element type that torch promotes the operands to. `saturates`: the torch that is installed makes of numbers beyond the
+    largest one of the result's type, infinities too, this largest one (the hub has NaN for a type without infinities)."""
 
     name: str
     arguments: Mapping[str, Any]
     types: tuple[TensorType | None, ...]
     common: DType | None = None
+    saturates: bool = False
 
     def __getitem__(self, key: str) -> Any:
         return self.arguments[key]
@@ -82,6 +86,14 @@ class AtenNode:
     def dims(self, key: str) -> tuple[Dim, ...]:
         """The sizes `key`."""
         return tuple(self.arguments[key])
+
+    def converted(self, key: str) -> Term:
+        """The tensor `key` in the element type of the first result."""
+        x, dtype = self.term(key), self.dtype
+        if not self.saturates or x.tensor.dtype == dtype or x.tensor.dtype.kind not in ("float", "int", "uint"):
+            return convert(x, dtype)
+        largest = float(ml_dtypes.finfo(dtype.numpy).max)  # type: ignore[no-untyped-call]
+        return convert(clamp(convert(x, F32), -largest, largest), dtype)
 
     @property
     def type(self) -> TensorType:
@@ -166,3 +178,43 @@ def holds(dtype: DType, value: Any) -> bool:
 def given_as(dtype: DType, value: Number) -> Number:
     """A tensor in the element type `dtype`; a number as it is."""
     return convert(value, dtype) if isinstance(value, Term) else value
+
+
+def convert(x: Term, dtype: DType) -> Term:
+    """`x` in another element type, as torch converts: to floats of 16 bits and fewer by way of f32, so what f32 does not hold (of f64, i32,
+    i64) is rounded twice; floats to integers of 16 bits and fewer by way of i32, and to u32 by way of i64, which wraps numbers out of range
+    (where they are seen to be in range the conversion stays what it is)."""
+    source = x.tensor.dtype
+    if dtype.kind == "float" and dtype.bits < 32 and source.bits >= 32 and source.kind in ("float", "int", "uint"):
+        x = exactly(x, F32)
+    wraps = dtype.kind in ("int", "uint") and (dtype.bits < 32 or dtype.name == "u32")
+    if wraps and source.kind == "float" and not _is_within(x, dtype):
+        x = exactly(x, I32 if dtype.bits < 32 else I64)
+    return exactly(x, dtype)
+
+
+def _is_within(x: Term, dtype: DType) -> bool:
+    """True where bounds that are numbers keep `x` in the range of the integers `dtype`, as a quantization has them."""
+    limits = np.iinfo(dtype.numpy)
+    low, high = -np.inf, np.inf
+    while x.op.name in _BOUNDS:
+        bounds = [(place, is_splat(operand)) for place, operand in enumerate(x.operands)]
+        numbers = {place: float(bound.array()) for place, bound in bounds if bound is not None}
+        inner = [place for place, bound in bounds if bound is None]
+        if len(inner) != 1:
+            return False
+        if x.op.name == "stablehlo.clamp":
+            if inner != [1]:
+                return False
+            low, high = max(low, numbers[0]), min(high, numbers[2])
+        elif x.op.name == "stablehlo.maximum":
+            low = max(low, *numbers.values())
+        elif x.op.name == "stablehlo.minimum":
+            high = min(high, *numbers.values())
+        x = x.operands[inner[0]]
+    return all(limits.min <= bound <= limits.max for bound in (low, high))
+
+
+_BOUNDS = frozenset(
+    f"stablehlo.{name}" for name in ("clamp", "maximum", "minimum", "round_nearest_even", "floor", "ceil", "reshape", "transpose")
+)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from coset.dialects import onnx_ops
-from coset.dialects.aten_node import AtenNode, Built, aten, wide
+from coset.dialects.aten_node import AtenNode, Built, aten, convert, wide
 from coset.dialects.aten_reductions import about_mean
-from coset.dialects.hub_terms import convert, reshape, splat
+from coset.dialects.hub_terms import reshape, splat
 from coset.dialects.onnx_arithmetic import add
 from coset.ir.term import Term, make
 

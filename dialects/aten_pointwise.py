@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import copysign
 from math import log as ln
 from typing import Any
 
 from coset.dialects import chlo, onnx_ops, stablehlo, stablehlo_data, stablehlo_math
-from coset.dialects.aten_node import AtenNode, Builder, Built, NoTerm, aten, given_as, holds, wide, widened
-from coset.dialects.hub_terms import convert, numpy_broadcast, numpy_shape
+from coset.dialects.aten_node import AtenNode, Builder, Built, NoTerm, aten, convert, given_as, holds, wide, widened
+from coset.dialects.hub_terms import numpy_broadcast, numpy_shape
 from coset.dialects.onnx_arithmetic import (
     Number,
     absolute,
@@ -37,7 +38,7 @@ from coset.dialects.onnx_arithmetic import (
 )  # fmt: skip
 from coset.dialects.onnx_arithmetic import counted as number_term
 from coset.ir.term import Term, make
-from coset.ir.types import DType
+from coset.ir.types import DTYPES, DType
 
 PRIMITIVES = (chlo, onnx_ops, stablehlo, stablehlo_data, stablehlo_math)  # their ops are made here
 Unary = Callable[[Term], Term]
@@ -49,7 +50,7 @@ _FLOAT: dict[str, str] = {  # integers become floats first
     "sqrt": "stablehlo.sqrt", "rsqrt": "stablehlo.rsqrt", "sin": "stablehlo.sine", "cos": "stablehlo.cosine", "tan": "stablehlo.tan",
     "tanh": "stablehlo.tanh", "sigmoid": "stablehlo.logistic", "asin": "chlo.asin", "acos": "chlo.acos", "atan": "chlo.atan",
     "sinh": "chlo.sinh", "cosh": "chlo.cosh", "asinh": "chlo.asinh", "acosh": "chlo.acosh", "atanh": "chlo.atanh", "erf": "chlo.erf",
-    "erfc": "chlo.erfc", "erfinv": "chlo.erf_inv", "lgamma": "chlo.lgamma", "digamma": "chlo.digamma",
+    "erfc": "chlo.erfc", "erfinv": "chlo.erf_inv", "lgamma": "chlo.lgamma",
 }  # fmt: skip
 _SAME: dict[str, str] = {"neg": "stablehlo.negate", "bitwise_not": "stablehlo.not"}
 _WHOLE: dict[str, str] = {  # integers are as they are
@@ -140,6 +141,38 @@ def _exp2(node: AtenNode) -> Built:
     return _floating(node, lambda x: power(number_term(2, x.tensor.dtype), x))
 
 
+@aten("digamma.default")
+def _digamma(node: AtenNode) -> Built:
+    """At a zero the pole: minus infinity at 0.0, infinity at -0.0, where the hub's function is NaN as at the other poles."""
+    return _floating(node, lambda x: select(compare(x, "EQ", 0), divide(number_term(-1, x.tensor.dtype), x), make("chlo.digamma", (x,))))
+
+
+def _is_marked_negative(x: Term) -> Term:
+    """True where the bit of the sign is set: of -0.0 and of some NaN too."""
+    dtype = x.tensor.dtype
+    if dtype.kind != "float":
+        return compare(x, "LT", 0) if dtype.kind == "int" else compare(x, "NE", x)
+    return compare(make("stablehlo.bitcast_convert", (x,), {"dtype": DTYPES[f"i{dtype.bits}"]}), "LT", 0)
+
+
+@aten("signbit.default")
+def _signbit(node: AtenNode) -> Built:
+    return _is_marked_negative(node.term("self"))
+
+
+@aten("copysign.Tensor", "copysign.Scalar")
+def _copysign(node: AtenNode) -> Built:
+    """The magnitude of the one with the sign of the other, a zero's and a NaN's too."""
+    other, dtype = node["other"], node.dtype
+    if not isinstance(other, Term | int | float):
+        raise NoTerm("the sign of a number that only a run tells has no term")
+    magnitude = absolute(convert(node.term("self"), dtype))
+    if not isinstance(other, Term):
+        return make("stablehlo.negate", (magnitude,)) if copysign(1.0, other) < 0 else magnitude
+    one, sign = _terms(dtype, magnitude, convert(other, dtype))
+    return select(_is_marked_negative(sign), make("stablehlo.negate", (one,)), one)
+
+
 @aten("isnan.default")
 def _isnan(node: AtenNode) -> Built:
     x = node.term("self")
@@ -206,7 +239,13 @@ def _arithmetic(
     assert dtype is not None
     values = [node[key] for key in keys]
     working = dtype if rounded else _working(node, dtype, *values)
-    return convert(build(*(given_as(working, value) for value in values)), node.dtype)
+    return convert(build(*_operands(working, *values)), node.dtype)
+
+
+def _operands(dtype: DType, *values: Number) -> list[Number]:
+    """`values` in the type `dtype`, one of them a tensor at least: two numbers are two scalars to torch."""
+    some = any(isinstance(value, Term) for value in values)
+    return [given_as(dtype, value) if some or isinstance(value, Term) else number_term(value, dtype) for value in values]
 
 
 def _scaled(node: AtenNode, other: Any) -> Any:
@@ -226,7 +265,8 @@ def _sum(node: AtenNode, op: Callable[..., Term]) -> Term:
     # torch multiplies by alpha in the wider type
     plain = isinstance(alpha, int | float) and alpha == 1
     working = _working(node, dtype, one, other) if plain else wide(dtype)
-    return convert(op(given_as(working, one), _scaled(node, given_as(working, other))), node.dtype)
+    first, second = _operands(working, one, other)
+    return convert(op(first, _scaled(node, second)), node.dtype)
 
 
 def _comparison(direction: str) -> Builder:
@@ -280,8 +320,7 @@ def _quotient_type(node: AtenNode) -> DType:
 def _compared(node: AtenNode, direction: str) -> Term:
     """In the promoted type, to which numbers are rounded."""
     assert node.common is not None
-    a, b = given_as(node.common, node["self"]), given_as(node.common, node["other"])
-    assert isinstance(a, Term)
+    a, b = _terms(node.common, *_operands(node.common, node["self"], node["other"]))
     return compare(a, direction, b)
 
 
@@ -386,9 +425,9 @@ def _clamp(node: AtenNode) -> Built:
 
 @aten("_to_copy.default")
 def _to_copy(node: AtenNode) -> Built:
-    return convert(node.term("self"), node.dtype)
+    return node.converted("self")
 
 
 @aten("prims.convert_element_type.default")
 def _converted(node: AtenNode) -> Built:
-    return convert(node.term("a"), node.dtype)
+    return node.converted("a")

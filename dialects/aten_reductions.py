@@ -7,8 +7,8 @@ from typing import Any
 
 from coset.dialects import onnx_ops, stablehlo_regions
 from coset.dialects.aten_movement import sliced
-from coset.dialects.aten_node import AtenNode, Built, aten, axes_of, axis_of, given_as, wide, widened
-from coset.dialects.hub_terms import broadcast, convert, reshape
+from coset.dialects.aten_node import AtenNode, Built, aten, axes_of, axis_of, convert, given_as, wide, widened
+from coset.dialects.hub_terms import broadcast, reshape
 from coset.dialects.onnx_arithmetic import counted, divide, fold, iota, maximum, multiply, subtract, truth
 from coset.dialects.onnx_selection import ordered
 from coset.ir import dims

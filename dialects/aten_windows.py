@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from coset.dialects import onnx_ops, onnx_windows, stablehlo_regions
-from coset.dialects.aten_node import AtenNode, Built, NoTerm, aten, by_onnx, wide
-from coset.dialects.hub_terms import convert, dot, literal, reshape, splat, transpose
+from coset.dialects.aten_node import AtenNode, Built, NoTerm, aten, by_onnx, convert, wide
+from coset.dialects.hub_terms import dot, literal, reshape, splat, transpose
 from coset.dialects.onnx_arithmetic import divide, iota, padded
 from coset.dialects.onnx_pool_positions import largest_positions
 from coset.ir import dims

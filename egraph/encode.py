@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
-from coset.egraph import door
+from coset.egraph import door, fractions
 from coset.egraph import facts as numbers
 from coset.egraph.edges import Edge
 from coset.egraph.pieces import Piece, cut
@@ -250,10 +250,10 @@ def analysis_texts(names: Iterable[str], tables: Tables) -> Iterator[str]:
             )
 
 
-def find_texts(rules: Sequence[EncodedRule], tables: Tables, pieces: dict[str, str]) -> list[str]:
+def find_texts(rules: Sequence[EncodedRule], tables: Tables, pieces: dict[str, str], *, fractional: bool = False) -> list[str]:
     """The egglog declarations that look for the left sides of `rules`: one rule for all that look for the same.
 
-    `pieces` are the relations of those that were declared before, by what they hold.
+    `pieces` are the relations of those that were declared before, by what they hold. `fractional`: what looks into a fraction is dropped.
     """
     texts: list[str] = []
     groups: dict[tuple[str, str], list[EncodedRule]] = {}
@@ -268,8 +268,14 @@ def find_texts(rules: Sequence[EncodedRule], tables: Tables, pieces: dict[str, s
             names[piece.root.index] = pieces[held]
         groups.setdefault((encoded.find, _facts(encoded, wholes, tables, names)), []).append(encoded)
     for (ruleset, facts), group in groups.items():
-        found = " ".join(f"({encoded.frame.found} {encoded.number} {encoded.classes} {encoded.payloads})" for encoded in group)
-        texts.append(f'(rule ({facts}) ({found}) :ruleset {ruleset} :name "find_{group[0].number}")')
+        rows = [f"({encoded.frame.found} {encoded.number} {encoded.classes} {encoded.payloads})" for encoded in group]
+        texts.append(f'(rule ({facts}) ({" ".join(rows)}) :ruleset {ruleset} :name "find_{group[0].number}")')
+        for encoded, row in zip(group, rows, strict=True) if fractional else ():
+            for n in fractions.looked_into(encoded.rule, encoded.left):
+                texts.append(
+                    f"(rule ((fraction e{n}) {row} {facts}) ((delete {row})) :ruleset {fractions.FRACTIONS}"
+                    f' :name "fraction_{encoded.number}_{n}")'
+                )
     return texts
 
 

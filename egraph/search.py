@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from coset.egraph import barring, door, edges, facts
+from coset.egraph import barring, door, edges, facts, fractions
 from coset.egraph.edges import Edge
 from coset.egraph.encode import (
     ANALYSIS,
@@ -108,6 +108,7 @@ class Search:
     asked: tuple[str, ...] = ()  # the facts about numbers that rules ask for: derived from when the first such rule is looked for
     recorder: Recorder | None = None
     barred: bool = False  # whether a constant has an infinity or a NaN in it
+    fractional: bool = False  # whether something is rounded, so that there may be a fraction
     apart: bool = False  # each rule that is applied has a ruleset of its own
     iterations: int = 0
     steps: list[Step] = field(default_factory=list)
@@ -184,6 +185,9 @@ class Search:
         self.barred = bool(infinite)
         if self.barred:
             self.engine.parse(barring.PRELUDE)
+        self.fractional = fractions.rounds(self.numbers)
+        if self.fractional:
+            self.engine.parse(fractions.PRELUDE)
         self._parse([*rulesets(self.rules), *declarations(self.tables)])
         self._look_into(self.tables.constructor(term.op, len(term.operands)) for term in self.numbers)
         self.engine.run([*graph_commands(self.numbers, self.tables), *barring.rows(infinite, self.tables)])
@@ -200,6 +204,8 @@ class Search:
         self._parse(list(analysis_texts(new, self.tables)))
         if self.barred:
             self._parse([text for name in new for text in barring.derivations(name, self.tables)])
+        if self.fractional:
+            self._parse([text for name in new for text in fractions.derivations(name, self.tables, ANALYSIS)])
         if self.asked:
             self._parse([text for name in new for text in facts.derivations(name, self.asked, self.tables, ANALYSIS)])
 
@@ -220,6 +226,8 @@ class Search:
             self.engine.ruleset(ruleset)
             if time.monotonic() + self.reserve > self.deadline:
                 return "time"
+        if self.fractional:
+            self.engine.ruleset(fractions.FRACTIONS)
         self.engine.ruleset(TYPING)
         if self.barred:
             self.engine.ruleset(barring.BARRING)
@@ -267,7 +275,7 @@ class Search:
         if self.barred and (told := barring.rule_rows(new)):
             self.engine.run(told)
         self._ask(fact for encoded in new for fact, _ in encoded.rule.facts)
-        self._parse(find_texts(new, self.tables, self.pieces))
+        self._parse(find_texts(new, self.tables, self.pieces, fractional=self.fractional))
         return ready
 
     def _ask(self, wanted: Iterable[str]) -> None:

@@ -14,17 +14,18 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from coset.frontends.torch_attention import written_out
 from coset.frontends.torch_fx import Imported
+from coset.frontends.torch_grid import grid_sampler_2d
 from coset.frontends.torch_kept import Keeping
 from coset.frontends.torch_partition import partition
-from coset.frontends.torch_parts import Compile, Fallback, compiled_parts
+from coset.frontends.torch_parts import Compile, Fallback, Tell, compiled_parts, tell_later
 
-Record = Callable[[str, Sequence[Imported], Sequence[Fallback]], None]
+Record = Callable[[str, Sequence[Imported], Sequence[Fallback]], Tell | None]
 _ALSO = (  # beyond the core ATen decompositions: named ops that are made of others without loss
     "native_layer_norm", "native_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_functional",
     "_native_batch_norm_legit_no_training", "_batch_norm_with_update", "_batch_norm_with_update_functional", "_batch_norm_no_update",
     "batch_norm_backward", "upsample_bilinear2d", "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d",
-    "_upsample_nearest_exact1d", "_upsample_nearest_exact2d", "upsample_bicubic2d", "upsample_trilinear3d", "grid_sampler_2d",
-    "linalg_vector_norm", "dist", "hypot", "copysign", "_addmm_activation", "addmv", "adaptive_max_pool2d",
+    "_upsample_nearest_exact1d", "_upsample_nearest_exact2d", "upsample_bicubic2d", "upsample_trilinear3d",
+    "linalg_vector_norm", "dist", "hypot", "_addmm_activation", "addmv", "adaptive_max_pool2d",
 )  # fmt: skip
 
 
@@ -32,13 +33,15 @@ _ALSO = (  # beyond the core ATen decompositions: named ops that are made of oth
 def decompositions() -> dict[Any, Any]:
     """What torch writes as other ops before we see a graph."""
     packets = [getattr(torch.ops.aten, name) for name in _ALSO if hasattr(torch.ops.aten, name)]
-    return {**core_aten_decompositions(), **get_decompositions(packets)}
+    own = {torch.ops.aten.grid_sampler_2d.default: grid_sampler_2d}
+    return {**core_aten_decompositions(), **get_decompositions(packets), **own}
 
 
 def capture(
     module: Any, example_inputs: Sequence[Any], compile: Compile, record: Record, *, keeping: Keeping | None = None
 ) -> Callable[..., Any]:
-    """The compiled form of a Dynamo graph: `compile` makes the parts, and `record` hears of each graph. `keeping`: ops share kernels, by
+    """The compiled form of a Dynamo graph: `compile` makes the parts, and `record` hears of each graph; what it
+    gives hears of calls that torch had to make later. `keeping`: ops share kernels, by
     whose prices is chosen what is kept for the backward graph; attention may be a kernel, whose scores are not kept. None: torch chooses.
 
     Attention is captured as the products and the softmax that it is, for the names of torch's fused kernels say no more.
@@ -57,5 +60,7 @@ def capture(
 def _compiled(module: Any, _: Sequence[Any], *, kind: str, compile: Compile, record: Record) -> Any:
     with torch.utils._python_dispatch._disable_current_modes(), torch.no_grad():
         module, parts, fallbacks = compiled_parts(module, compile)
-    record(kind, parts, fallbacks)
+    tell = record(kind, parts, fallbacks)
+    if tell is not None:
+        tell_later(module, tell)
     return make_boxed_func(module.forward)

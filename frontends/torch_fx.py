@@ -15,7 +15,7 @@ import torch
 from coset.dialects.aten_node import BUILDERS, AtenNode, NoTerm
 from coset.dialects.hub_terms import transpose
 from coset.dialects.onnx_arithmetic import sized
-from coset.frontends.torch_types import Sizes, dim_of_expression, dtype_of, promoted
+from coset.frontends.torch_types import Sizes, dim_of_expression, dtype_of, promoted, saturating
 from coset.ir import dims
 from coset.ir.dims import Dim, Poly
 from coset.ir.errors import CosetError
@@ -94,7 +94,8 @@ def call_of(node: Node, value: Mapping[Node, Value], sizes: Sizes) -> AtenNode:
         sizes.type(each) if isinstance(each, torch.Tensor) else None
         for each in (results if isinstance(results, list | tuple) else (results,))
     ]
-    return AtenNode(name_of(node), arguments, tuple(types), promoted(common))
+    first = types[0] if types else None
+    return AtenNode(name_of(node), arguments, tuple(types), promoted(common), first is not None and first.dtype.name in saturating())
 
 
 def name_of(node: Node) -> str:

@@ -24,6 +24,7 @@ from coset.ir.errors import CosetError
 from coset.ir.term import Term, input_term
 
 Run = Callable[[Sequence[Any]], Sequence[Any]]
+Tell = Callable[["Fallback"], None]
 Compile = Callable[[Imported, Any], Run]
 LAST_VIEW = "coset_last_view"  # a mark of nodes that stay in torch without a word
 
@@ -38,6 +39,14 @@ class Fallback:
 
     def __str__(self) -> str:
         return f"{self.op} runs in torch: {self.reason}" + (f" ({self.where})" if self.where else "")
+
+
+def reason_of(error: Exception) -> str:
+    """What a fallback says of an error. One that is not ours to raise is a fault of coset, which does not end a user's program: torch has
+    the op as well. It is said, with its kind, so that it can be reported."""
+    if isinstance(error, CosetError):
+        return error.message + (f"; {error.help}" if error.help else "")
+    return f"coset failed with {type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
 
 
 # ---------------------------------------------------------------- what torch keeps
@@ -101,6 +110,8 @@ def refusals(graph: Any) -> dict[Node, str]:
                 raise NoTerm("it is no ATen op")
         except CosetError as error:
             refused[node] = error.message
+        except Exception as error:
+            refused[node] = reason_of(error)
         stand_in(node, value, sizes)
     return refused
 
@@ -234,17 +245,30 @@ def _line(node: Node) -> str:
 
 
 class Part(torch.nn.Module):  # type: ignore[misc]
-    """A compiled part: called as the submodule that it stands for. `run` takes and gives tensors as the program does."""
+    """A compiled part: called as the submodule that it stands for, `original`. `run` takes and gives tensors as the program does. Where it
+    fails (an op that stays in torch gave another type than it had said, or an index is out of range) the call is torch's, and so is the
+    error if torch refuses it too; the first time `tell` hears why."""
 
-    def __init__(self, imported: Imported, run: Run, device: Any) -> None:
+    def __init__(self, imported: Imported, run: Run, device: Any, original: Any) -> None:
         super().__init__()
-        self.imported, self.run, self.device = imported, run, device
+        self.imported, self.run, self.device, self.original = imported, run, device, original
+        self.tell: Tell | None = None
         self.numbers = any(isinstance(place, str) for place in imported.places) or any(
             not isinstance(output, tuple | int) and output is not None for output in imported.outputs
         )
 
-    def forward(self, *arguments: Any) -> list[Any]:
+    def forward(self, *arguments: Any) -> Sequence[Any]:
         """The results, new tensors all of them, in the layouts that torch expects."""
+        try:
+            return self._results(arguments)
+        except Exception as error:
+            found: Sequence[Any] = self.original(*arguments)
+            if self.tell is not None:
+                self.tell(Fallback(f"a part of {self.imported.ops} ops", reason_of(error)))
+                self.tell = None
+            return found
+
+    def _results(self, arguments: Sequence[Any]) -> list[Any]:
         imported = self.imported
         sizes = self._sizes(arguments) if self.numbers else {}
         given = []
@@ -318,9 +342,27 @@ def _symbols(node: Node) -> dict[str, Any]:
     return found
 
 
+def copied(graph: Any) -> Any:
+    """A graph as it is, for what was begun and given up."""
+    copy = torch.fx.Graph()
+    copy.output(copy.graph_copy(graph, {}))
+    return copy
+
+
+def tell_later(module: Any, tell: Tell) -> None:
+    """Let the parts of a compiled graph say when one of their calls is torch's."""
+    for part in module.children():
+        if isinstance(part, Part):
+            part.tell = tell
+
+
 def compiled_parts(module: Any, compile: Compile) -> tuple[Any, list[Imported], list[Fallback]]:
     """The graph with its parts compiled; what cannot be is left to torch, and said."""
-    module, names, fallbacks = split(module)
+    whole = torch.fx.GraphModule(module, copied(module.graph))
+    try:
+        module, names, fallbacks = split(module)
+    except Exception as error:
+        return whole, [], [Fallback("the graph", reason_of(error))]
     done: list[Imported] = []
     for name in names:
         part = module.get_submodule(name)
@@ -329,12 +371,11 @@ def compiled_parts(module: Any, compile: Compile) -> tuple[Any, list[Imported], 
         try:
             imported = import_graph(part.graph)
             run = compile(imported, device)
-        except CosetError as error:
+        except Exception as error:
             ops = sum(node.op == "call_function" and computes(node) for node in part.graph.nodes)
-            reason = error.message + (f"; {error.help}" if error.help else "")
-            fallbacks.append(Fallback(f"a part of {ops} ops", reason))
+            fallbacks.append(Fallback(f"a part of {ops} ops", reason_of(error)))
             continue
-        setattr(module, name, Part(imported, run, device))
+        setattr(module, name, Part(imported, run, device, part))
         done.append(imported)
     module.recompile()
     return module, done, fallbacks

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import reduce
+from functools import cache, reduce
 from typing import Any
 
 import torch
@@ -35,6 +35,14 @@ def dtype_of(dtype: Any) -> DType:
     return DTYPES[_DTYPES[dtype]]
 
 
+@cache
+def saturating() -> frozenset[str]:
+    """Our names of the 8-bit floats to which the torch that is installed converts numbers out of range as their largest one (float8_e4m3fn
+    from torch 2.13 on: before, they were NaN)."""
+    beyond = torch.full((1,), float("inf"), device="cpu")
+    return frozenset(name for dtype, name in _DTYPES.items() if name.startswith("f8") and bool(beyond.to(dtype).float().isfinite()))
+
+
 # ---------------------------------------------------------------- promotion
 
 _STAND_INS = {torch.SymInt: 1, torch.SymFloat: 1.0, torch.SymBool: True}
@@ -43,7 +51,7 @@ _WEIGHTS = ("number", "scalar", "dims")  # what an operand is, and from the weak
 
 def promoted(operands: Iterable[Any]) -> DType | None:
     """The element type that torch computes operands in: tensors with dims decide before those without, these before numbers, unless
-    the weaker one is of a higher kind. None where there is no tensor."""
+    the weaker one is of a higher kind. None where there is neither a tensor nor a number."""
     found: dict[str, Any] = {}
     for each in operands:
         one = _STAND_INS.get(type(each), each)
@@ -54,7 +62,7 @@ def promoted(operands: Iterable[Any]) -> DType | None:
         else:
             continue
         found[weight] = dtype if weight not in found else torch.promote_types(found[weight], dtype)
-    if not found.keys() & {"dims", "scalar"}:
+    if not found:
         return None
     listed = [found[weight] for weight in _WEIGHTS if weight in found]
     total = listed[0]

@@ -122,6 +122,12 @@ def _reduce_precision(x: Sequence[str], of: DType, dtype: DType, attributes: Map
     return f"reduce_precision({x[0]}, {exponent}, {mantissa})"
 
 
+def _bitcast(x: Sequence[str], of: DType, dtype: DType, _: Mapping[str, Any]) -> str:
+    """Of as many bits: a plan's kernel has one element for one."""
+    old, new = plain(of), plain(dtype)
+    return f"bitcast({x[0]}, {old.name!r}, {old.bits}, {new.name!r}, {new.bits})"
+
+
 # ---------------------------------------------------------------- two operands
 
 
@@ -288,6 +294,7 @@ _WRITERS: dict[str, Writer] = {
     "stablehlo.popcnt": _bits("count_bits"),
     "stablehlo.count_leading_zeros": _bits("count_leading_zeros"),
     "stablehlo.reduce_precision": _reduce_precision,
+    "stablehlo.bitcast_convert": _bitcast,
     "stablehlo.add": _infix("+", of_booleans="|"),
     "stablehlo.subtract": _infix("-"),
     "stablehlo.multiply": _infix("*", of_booleans="&"),
@@ -310,4 +317,4 @@ _WRITERS: dict[str, Writer] = {
     "stablehlo.uniform_quantize": _quantize,
     "stablehlo.uniform_dequantize": _dequantize,
 }  # fmt: skip
-ELEMENTWISE = frozenset(_WRITERS)
+ELEMENTWISE = frozenset(_WRITERS) - {"stablehlo.bitcast_convert"}  # which may have dims of its own, outside of kernels

@@ -42,6 +42,8 @@ class Limits:
         neighbours in memory are neighbours `along_rows`), would so long wait for memory, step by step, that launches of programs for parts
         and for what is made of them take less."""
         height, width = (min(rows, TILE_ALONG_ROWS[0]), TILE_ALONG_ROWS[1]) if along_rows else (1, TILE)
+        if not rows or not columns:
+            return 1
         programs = -(-rows // height)
         steps = -(-columns // width) if along_rows or columns > WHOLE_ROW else 1
         busy = self.step_bytes / (TILE * F32.bytes)  # programs that keep memory busy

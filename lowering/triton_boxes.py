@@ -27,7 +27,7 @@ def boxes_of(kernel: Pointwise, plan: Plan) -> list[Pointwise]:
     if boxes is None or frame is None or any(_row(box, frame, buffer) < SECTOR for box in boxes):
         return []
     found = [in_box(kernel, store, frame, box) for box in boxes]
-    return found if LESS * max(map(_loads, found)) <= loads else []
+    return found if LESS * max(map(_loads, found), default=loads) <= loads else []
 
 
 def _loads(kernel: Pointwise) -> int:

@@ -347,7 +347,14 @@ def indexing() -> Iterator[Sample]:
     )
 
 
+def signs() -> Iterator[Sample]:
+    """Signs as bits."""
+    yield "copysign", aten.copysign.Tensor, (calm(9), -calm(1))
+    yield "copysign of a number", aten.copysign.Scalar, (calm(9), -0.0)
+    yield "signbit", aten.signbit.default, (calm(9),)
+
+
 def samples() -> list[Sample]:
     """All calls, drawn alike each time."""
     torch.manual_seed(0)
-    return [sample for kind in (pointwise, movement, reductions, contractions, windows, indexing) for sample in kind()]
+    return [sample for kind in (pointwise, movement, reductions, contractions, windows, indexing, signs) for sample in kind()]
