@@ -44,8 +44,11 @@ _FOREIGN = {  # element types that the binding does not give back as arrays; tho
 }  # fmt: skip
 
 
+_UNKNOWN = ("NOT_IMPLEMENTED", "is not a registered function/op")  # what it says of nodes that it cannot run
+
+
 class NotLoaded(CosetError):
-    """A model that ONNX Runtime does not load."""
+    """A model that ONNX Runtime does not load since it has no kernel for a node, or does not know its op."""
 
 
 class Unending(CosetError):
@@ -113,7 +116,8 @@ class Session:
                 source, options, providers=["CPUExecutionProvider"], disabled_optimizers=set(disabled)
             )
         except Exception as error:  # the binding raises a dozen classes of its own and RuntimeError
-            raise NotLoaded(f"ONNX Runtime does not load {name}: {_first_line(error)}") from None
+            kind = NotLoaded if any(word in str(error) for word in _UNKNOWN) else CosetError
+            raise kind(f"ONNX Runtime does not load {name}: {_first_line(error)}") from None
         self.inputs = tuple(value.name for value in self._session.get_inputs())
         self.defaults = tuple(value.name for value in self._session.get_overridable_initializers())
         self.outputs = tuple(value.name for value in self._session.get_outputs())

@@ -17,9 +17,12 @@ from coset.ir.evaluate import Fallback, describe, evaluate
 from coset.ir.op import Array
 from coset.ir.term import Term, constant, rebuild, topological
 from coset.ir.types import TensorType
+from coset.noise import wide
+from coset.prove.error_bound import roundoff
 from coset.rules.definition import evaluate_defined
 
 KNOWN = ("builtin.constant", "builtin.absent")  # values already
+FEW = 8  # roundings of an element, up to which a runtime has computed the same constant
 LARGE = 1 << 22  # bytes for which threads are begun
 
 
@@ -44,8 +47,8 @@ def fold(
 ) -> tuple[tuple[Term, ...], int]:  # fmt: skip
     """`roots` with every largest subterm that is `storable` (constant and not too large: see `Selection`) replaced by its value, or by
     what `value_of` gives for it, and how many were. A broadcast of a constant stays: the printers make it implicit. So does what has no
-    value here, a node that no definition fits: whoever runs the program computes it. Values are those of the `runtime`, where one is given
-    and has them; `exact`: where it has other bits than the evaluator the term stays.
+    value here, a node that no definition fits: whoever runs the program computes it. Where a `runtime` is given and has a value that
+    differs from the evaluator's by more than a few roundings, its value is taken; `exact`: where it has other bits the term stays.
     """
     order = list(topological(roots))
     replaced: dict[Term, Term] = {}
@@ -67,14 +70,16 @@ def fold(
         while True:
             storable = storable - missing
             asked = folding()
-            given = {} if runtime is None else runtime(_inner(asked), source)
             try:
-                known = _computed(asked, fallback, {} if exact else given)
+                known = _computed(asked, fallback)
             except CosetError:
                 missing = _without_value(asked, fallback)
                 continue
-            missing = _around(order, _apart(known, given)) if exact else frozenset()
+            given = {} if runtime is None else runtime(list(known), source)
+            apart = {term: array for term, array in given.items() if not _is_near(known[term].attribute("value").array(), array, exact)}
+            missing = _around(order, apart.keys()) if exact else frozenset()
             if not missing:
+                known |= {term: constant(constant_of(array, term.tensor.dtype)) for term, array in apart.items()}
                 break
 
     count = 0
@@ -94,14 +99,14 @@ def fold(
     return tuple(results), count
 
 
-def _apart(known: Mapping[Term, Term], given: Mapping[Term, Array]) -> set[Term]:
-    """The terms whose values have other bits than those that are given."""
-    arrays = {term: known[term].attribute("value").array() for term in given if term in known}
-    return {
-        term
-        for term, own in arrays.items()
-        if not np.array_equal(own.reshape(-1).view(np.uint8), np.ascontiguousarray(given[term]).reshape(-1).view(np.uint8))
-    }
+def _is_near(own: Array, given: Array, exact: bool) -> bool:
+    """Whether two values of a constant have the same bits or, where they need not be exact, differ by a few roundings of each element."""
+    if exact or own.dtype.kind in "biuO":
+        return bool(np.array_equal(own.reshape(-1).view(np.uint8), np.ascontiguousarray(given).reshape(-1).view(np.uint8)))
+    with np.errstate(all="ignore"):
+        left, right = (wide(array) for array in (own, given))
+        close = np.abs(left - right) <= FEW * roundoff(own.dtype) * np.maximum(np.abs(left), np.abs(right))
+    return bool(np.all((close & np.isfinite(left) & np.isfinite(right)) | (left == right) | (np.isnan(left) & np.isnan(right))))
 
 
 def _around(order: Sequence[Term], terms: AbstractSet[Term]) -> set[Term]:
@@ -118,19 +123,14 @@ def computed(term: Term, fallback: Fallback) -> Term:
     return _spread(term, _computed([term], fallback))
 
 
-def _inner(terms: Iterable[Term]) -> list[Term]:
-    """What is computed under the broadcasts that `terms` end in."""
-    return list(dict.fromkeys(base for term in terms if (base := _base(term)).op.name not in KNOWN))
-
-
-def _computed(terms: Iterable[Term], fallback: Fallback, given: Mapping[Term, Array] | None = None) -> dict[Term, Term]:
-    """The values of what is under the broadcasts that `terms` end in; some are `given`. Large ones are put in order and named on all
-    processors: NumPy and the hashes let go of Python's lock there."""
-    inner = _inner(terms)
+def _computed(terms: Iterable[Term], fallback: Fallback) -> dict[Term, Term]:
+    """The values of what is under the broadcasts that `terms` end in. Large ones are put in order and named on all processors: NumPy and
+    the hashes let go of Python's lock there."""
+    inner = list(dict.fromkeys(base for term in terms if (base := _base(term)).op.name not in KNOWN))
     arrays: list[Any] = []
     with np.errstate(all="ignore"):
         for term in inner:
-            arrays += [given[term]] if given and term in given else evaluate([term], {}, fallback=fallback)
+            arrays += evaluate([term], {}, fallback=fallback)
     dtypes = [term.tensor.dtype for term in inner]
     if sum(array.nbytes for array in arrays) < LARGE:
         constants = [*map(constant_of, arrays, dtypes)]

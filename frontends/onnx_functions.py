@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import networkx as nx
 import onnx
 from onnx import inliner
 
@@ -30,13 +31,28 @@ def two_of_one_name(one: Program, other: Program) -> str | None:
 
 def inlined(opened: Opened) -> Opened:
     """The model with the nodes of its own functions in place of their calls; those stay whose versions of the opsets are others than the
-    model's, and all where ONNX's inliner refuses the model."""
-    if not opened.proto.functions:
+    model's, and all where functions call each other in a circle or ONNX's inliner refuses the model."""
+    if not opened.proto.functions or _are_circular(opened.proto):
         return opened
     try:
         return replace(opened, proto=inliner.inline_local_functions(_with_defaults(opened.proto)))
     except (RuntimeError, ValueError):
         return opened
+
+
+def _are_circular(model: Any) -> bool:
+    """Whether a function calls itself, by way of others too."""
+    own = {(each.domain, each.name, each.overload): each for each in model.functions}
+    calls = nx.DiGraph()
+    for name, function in own.items():
+        stack = list(function.node)
+        while stack:
+            node = stack.pop()
+            called = node.domain, node.op_type, node.overload
+            if called in own:
+                calls.add_edge(name, called)
+            stack += [inner for body in bodies(node) for inner in body.node]
+    return not nx.is_directed_acyclic_graph(calls)
 
 
 def _with_defaults(model: Any) -> Any:

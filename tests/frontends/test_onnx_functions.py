@@ -63,3 +63,14 @@ def test_both_have_certificates(option: list[str], tmp_path: Path) -> None:
     path, out, proof = saved("a default of an attribute", tmp_path), tmp_path / "out.onnx", tmp_path / "proof"
     assert run(["optimize", str(path), "-o", str(out), "--certificate", str(proof), *option]) == 0
     assert run(["verify", str(proof), str(path), str(out)]) == 0
+
+
+def test_functions_that_call_each_other_are_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No runtime loads such a model, and nothing opens their calls."""
+    text = f"""{HEAD} {{ y = own.f(x) }}
+        <domain: "own", opset_import: ["" : 19, "own" : 1]> f (a) => (r) {{ r = own.h(a) }}
+        <domain: "own", opset_import: ["" : 19, "own" : 1]> h (a) => (r) {{ r = own.f(a) }}"""
+    path = tmp_path / "model.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    assert run(["optimize", str(path), "-o", str(tmp_path / "out.onnx")]) == 2
+    assert "does not load" in capsys.readouterr().err and not (tmp_path / "out.onnx").exists()
