@@ -22,7 +22,8 @@ from coset.prove.error_bound import roundoff
 from coset.rules.definition import evaluate_defined
 
 KNOWN = ("builtin.constant", "builtin.absent")  # values already
-FEW = 8  # roundings of an element, up to which a runtime has computed the same constant
+FEW = 16  # roundings of the largest element, up to which a runtime has computed the same constant
+COARSE = 2.0**-16  # ... of a type of fewer digits one
 LARGE = 1 << 22  # bytes for which threads are begun
 
 
@@ -100,13 +101,17 @@ def fold(
 
 
 def _is_near(own: Array, given: Array, exact: bool) -> bool:
-    """Whether two values of a constant have the same bits or, where they need not be exact, differ by a few roundings of each element."""
+    """Whether two values of a constant have the same bits or, where they need not be exact, differ by roundings: of a sum that cancels,
+    which are small beside its largest element. Then the evaluator's is as right as the runtime's, and has a certificate."""
     if exact or own.dtype.kind in "biuO":
         return bool(np.array_equal(own.reshape(-1).view(np.uint8), np.ascontiguousarray(given).reshape(-1).view(np.uint8)))
     with np.errstate(all="ignore"):
         left, right = (wide(array) for array in (own, given))
-        close = np.abs(left - right) <= FEW * roundoff(own.dtype) * np.maximum(np.abs(left), np.abs(right))
-    return bool(np.all((close & np.isfinite(left) & np.isfinite(right)) | (left == right) | (np.isnan(left) & np.isnan(right))))
+        finite = np.isfinite(left) & np.isfinite(right)
+        step = roundoff(own.dtype)
+        most = (FEW * step if step < COARSE else step) * float(np.max(np.abs(left), initial=0.0, where=finite))
+        close = finite & (np.abs(left - right) <= most)
+    return bool(np.all(close | (left == right) | (np.isnan(left) & np.isnan(right))))
 
 
 def _around(order: Sequence[Term], terms: AbstractSet[Term]) -> set[Term]:
