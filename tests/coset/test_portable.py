@@ -45,6 +45,6 @@ def test_a_runtimes_op_is_written_as_what_it_means(tmp_path: Path) -> None:
 
 
 def test_an_op_that_nothing_replaces_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, written = _optimized(_parsed('"": 20, "own": 1', "a = own.Thing (x) y = Relu (a)"), tmp_path)
+    code, written = _optimized(_parsed('"": 20, "com.microsoft": 1', "a = com.microsoft.Thing (x) y = Relu (a)"), tmp_path)
     assert (code, written) == (2, None)
-    assert "`own.Thing` is no op of the standard's own domain" in capsys.readouterr().err
+    assert "`com.microsoft.Thing` is no op of the standard's own domain" in capsys.readouterr().err

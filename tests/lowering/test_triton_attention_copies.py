@@ -24,6 +24,7 @@ from coset.lowering.triton import Emission, Options, Rounding, can_emit, emit, k
 from coset.lowering.triton_alternatives import MOST, alternatives
 from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_scores import Scaled, all_seen, unscaled
+from coset.prove.error_bound import roundoff
 from tests.lowering.attention_cases import Case, drawn_case
 from tests.lowering.golden_texts import read_as_golden
 from tests.lowering.test_triton_attention import check, values_for
@@ -111,17 +112,29 @@ def both_forms(kernel: Attention, made: Plan, values: dict[str, Array], interpre
     return found[0], found[1]
 
 
+def assert_alike(found: Array, expected: Array, what: str) -> None:
+    """The same NaN and infinities, and numbers that differ by a few roundings of f32 and one of their own type."""
+    one, other = found.astype(np.float64), expected.astype(np.float64)
+    finite = np.isfinite(other)
+    assert found.dtype == expected.dtype
+    assert np.array_equal(np.where(finite, 0, one), np.where(finite, 0, other), equal_nan=True), what
+    own = 0.0 if found.dtype == np.float32 else roundoff(found.dtype)
+    allowed = (16 * 2.0**-23 + own) * np.max(np.abs(other), initial=0.0, where=finite)
+    assert np.all(np.abs(one[finite] - other[finite]) <= allowed), what
+
+
 @pytest.mark.parametrize("dtype", sampled([F32, F16, BF16]), ids=str)
 @pytest.mark.parametrize("mask", ["none", "boolean", "additive", "causal"])
 def test_what_is_not_finite_is_as_by_pointers(mask: str, dtype: DType, interpreter: Runner) -> None:
-    """NaN and infinities in queries, keys and values, inside of masks and outside: equal bits, as sums have one order."""
+    """NaN and infinities in queries, keys and values, inside of masks and outside: at the same places, and the same numbers but for the
+    order in which a processor's BLAS sums a row."""
     for seed, (keys, m, n, splits) in enumerate(((64, 16, 16, 1), (80, 32, 16, 2), (75, 64, 32, 1))):
         tile = {"m": m, "n": n, "splits": splits}
         length = keys if mask == "causal" else 33  # so that no block of a tile reaches beyond what its last query sees
         case = Case((2,), (), length, keys, 24, 40, dtype, mask, 0.25, safe=seed == 1)
         kernel, made = planned(case)
         values = values_for(case, {}, 10 + seed, special=True)
-        assert_same(*both_forms(kernel, made, values, interpreter, tile), dtype, f"{mask} {keys} {tile}")
+        assert_alike(*both_forms(kernel, made, values, interpreter, tile), f"{mask} {keys} {tile}")
 
 
 def test_values_that_no_query_of_a_tile_sees_are_left_out_or_not(interpreter: Runner) -> None:
