@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import networkx as nx
 import onnx
 from onnx import inliner
 
@@ -42,6 +41,8 @@ def inlined(opened: Opened) -> Opened:
 
 def _are_circular(model: Any) -> bool:
     """Whether a function calls itself, by way of others too."""
+    import networkx as nx  # few models have functions
+
     own = {(each.domain, each.name, each.overload): each for each in model.functions}
     calls = nx.DiGraph()
     for name, function in own.items():

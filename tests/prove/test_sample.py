@@ -69,8 +69,12 @@ ENTRIES = [pytest.param(name, marks=pytest.mark.slow if place % 2 or _is_slow(na
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_each_rule_of_the_library_holds_on_samples(name: str) -> None:
-    (verdict,) = check_rules([rule for rule in load().rules if entry_of(rule) == name], seed=7, effort=Effort(proofs=False))
-    assert verdict.ok, verdict.counterexample
+    rules = [rule for rule in load().rules if entry_of(rule) == name]
+    for seed in (7, 8, 9):  # four parts side by side have seldom types that fit
+        (verdict,) = check_rules(rules, seed=seed, effort=Effort(proofs=False))
+        assert verdict.ok, verdict.counterexample
+        if verdict.assurance == "tested":
+            break
     assert verdict.assurance == "tested"
 
 
