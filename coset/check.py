@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from coset.backends.onnxruntime import Session, Unending
 from coset.feeds import INFINITE, OTHER_SIZES, Case, Draw, Feed, cases, trials, with_other_sizes
-from coset.infinities import LOST, Exact, exact_outputs, problem_at_infinities
+from coset.infinities import LOST, Exact, ExactOutputs, problem_at_infinities
 from coset.ir.errors import CosetError
 from coset.ir.held import working_folder
 from coset.ir.program import Program
@@ -79,11 +80,6 @@ class CheckReport:
         return bool(self.cases) and all(difference.ok for difference in self.differences)
 
     @property
-    def problems(self) -> set[str]:
-        """What is wrong with the outputs that differ; empty words for one that is only too far off."""
-        return {difference.problem for difference in self.differences if not difference.ok}
-
-    @property
     def worst(self) -> Difference | None:
         """The output that is furthest from its tolerance, a failing one first."""
         return max(self.differences, key=lambda d: (not d.ok, d.max_abs / d.tolerance if d.tolerance else d.max_abs), default=None)
@@ -112,25 +108,14 @@ class CheckReport:
         }
 
 
-@dataclass
+@dataclass(frozen=True)
 class Run:
-    """One case with the original's outputs, how far rounding errors were seen to move each, and the exact outputs, once they are asked
-    for."""
+    """One case with the original's outputs, how far rounding errors were seen to move each, and what they are exactly."""
 
     case: Case
     outputs: Feed
     noise: dict[str, float]
-    exact: Feed | None = None
-
-    def exactly(self, program: Program, name: str) -> Exact:
-        """What gives the exact values of an output."""
-
-        def values() -> Any:
-            if self.exact is None:
-                self.exact = exact_outputs(program, self.case.feed)
-            return self.exact.get(name)
-
-        return values
+    exact: ExactOutputs
 
 
 class Oracle:
@@ -180,7 +165,7 @@ class Oracle:
                     if case.name == "normal":
                         break
                     continue
-                self.runs.append(Run(case, outputs, dict.fromkeys(outputs, 0.0)))
+                self.runs.append(Run(case, outputs, dict.fromkeys(outputs, 0.0), ExactOutputs(program, case.feed)))
             if self.runs:
                 break
         return refusal
@@ -226,13 +211,8 @@ class Oracle:
                 continue
             for name, expected in outputs.items():
                 usual = self._usual.get(name)
-                beyond = run.exactly(self._program, name)
-                report.differences.append(
-                    difference(
-                        case.name, name, expected, found[name], run.noise[name], exact=exact, usual=usual, beyond=beyond,
-                        exceptions=exceptions,
-                    )
-                )  # fmt: skip
+                judge = partial(difference, exact=exact, usual=usual, beyond=run.exact.of(name), exceptions=exceptions)
+                report.differences.append(judge(case.name, name, expected, found[name], run.noise[name]))
         return report
 
     def _move_inputs(self) -> None:

@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Any
 
 from coset.check import CheckReport
-from coset.frontends.onnx import import_model
+from coset.frontends.onnx import STANDARD, import_model
 from coset.frontends.onnx_functions import functions_of
 from coset.ir.builtin import OPAQUE, TOKEN
 from coset.ir.errors import CosetError
@@ -26,7 +26,7 @@ from coset.reference import against_reference, values_in_order
 from coset.targets.running import Running
 
 EVALUATOR = "the evaluator, since ONNX Runtime does not run the model"
-KNOWN = ("", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", "com.microsoft")  # domains that have values here
+KNOWN = (*STANDARD, "ai.onnx")  # domains that have values here
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from coset.check import EXTREME, Difference, difference
 from coset.feeds import Case, Feed
-from coset.infinities import Exact
+from coset.infinities import REORDERED, Exact
 from coset.ir.dims import evaluate
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, rebuild, topological
@@ -234,7 +234,6 @@ class _Compared:
         )  # fmt: skip
 
 
-REORDERED = frozenset({"nonfinite"})  # a kernel sums in an order of its own
 UNSAID: Exact = lambda: None  # noqa: E731 - what a buffer would be without overflow is not known
 
 

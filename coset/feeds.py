@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -104,7 +104,7 @@ def trials(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, int
     """
     found = bindings(program, given)
     first = next(found)
-    free = [name for name in program.symbols() if name not in given and name not in _batches(program)]
+    free = _free(program, program.symbols(), given)
     apart = {**first, **{name: first[name] + APART * place for place, name in enumerate(free)}}
     if len(free) > 1 and sum(_drawn_bytes(program, apart).values()) <= _most_drawn():
         yield apart
@@ -118,13 +118,19 @@ def _batches(program: Program) -> set[str]:
     return {name for shape in shapes if (name := dims.alone(shape[0])) in BATCH_NAMES and name is not None}
 
 
+def _free(program: Program, names: Iterable[str], given: Mapping[str, int]) -> list[str]:
+    """The dims among `names` that are neither given nor of a batch."""
+    batches = _batches(program)
+    return [name for name in names if name not in given and name not in batches]
+
+
 def with_other_sizes(draw: Draw, given: Mapping[str, int]) -> Draw:
     """What `draw` makes, and its normal inputs again with the numbers of the dims that are not `given` the other way round, where these
     differ: what holds of one order of sizes only is no program."""
 
     def drawn(program: Program, binding: Mapping[str, int], seed: int) -> Iterator[Case]:
         yield from draw(program, binding, seed)
-        free = [name for name in binding if name not in given and name not in _batches(program)]
+        free = _free(program, binding, given)
         turned = {**binding, **{name: binding[other] for name, other in zip(free, reversed(free), strict=True)}}
         if turned == dict(binding):
             return

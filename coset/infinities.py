@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,8 +31,26 @@ LOST = "a NaN is lost"  # the problems that are told
 EXCHANGED = "a NaN where the original has an infinity, or the other way"
 ANOTHER = "a number, or the other infinity, where the original has an infinity"
 CHANGED = (LOST, EXCHANGED, ANOTHER)
+REORDERED = frozenset({"nonfinite"})  # what sums and products in another order except
 Exact = Callable[[], Array | None]
 """The exact values of an output on the inputs at hand, in f64; None where they are not known."""
+
+
+@dataclass(frozen=True)
+class ExactOutputs:
+    """What a program gives exactly on some inputs, computed when it is first asked for: few comparisons do."""
+
+    program: Program
+    feed: Mapping[str, Array]
+
+    @cached_property
+    def values(self) -> Feed:
+        """The outputs by name, as `exact_outputs`."""
+        return exact_outputs(self.program, self.feed)
+
+    def of(self, name: str) -> Exact:
+        """What gives one output."""
+        return lambda: self.values.get(name)
 
 
 class _Overflows(Exception):

@@ -12,12 +12,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from coset.check import CheckReport, Run, difference, largest
+from coset.check import CheckReport, difference, largest
 from coset.feeds import Case, Draw, Feed, cases, trials
 from coset.fold import fallback_for
 from coset.frontends.onnx import import_model
 from coset.frontends.stablehlo import import_stablehlo
-from coset.infinities import LOST
+from coset.infinities import LOST, ExactOutputs
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
@@ -73,12 +73,12 @@ def against_reference(
         for case, expected, noise in expected_values(program, binding, report, seed, opened or program, draw=draw):
             report.cases.append(case.name)
             report.feeds[case.name] = case.feed
-            results, own_run = run(case.feed), Run(case, expected, {})
+            results, exactly = run(case.feed), ExactOutputs(program, case.feed)
             usual = usual or {name: largest(value) for name, value in expected.items()}
             roundings: Feed | None = None  # the noise of what ops compute, which is measured where the rest does not explain a difference
             beside: tuple[Feed, str | None] | None = None  # what plain code gives, and what is near overflow: asked for once a case
             for name, value in expected.items():
-                judge = partial(difference, case.name, name, beyond=own_run.exactly(program, name), exceptions=exceptions)
+                judge = partial(difference, case.name, name, beyond=exactly.of(name), exceptions=exceptions)
                 found = judge(value, results[name], noise[name] * amplified, exact=exact)
                 explained = False  # whether roundings explain it, if not as much of the output may be noise
                 if not (found.ok or found.problem or exact):

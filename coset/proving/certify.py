@@ -41,11 +41,10 @@ from coset.proving.constants import Goal
 from coset.proving.join import join
 from coset.proving.meanings import DEFINED, meaning
 from coset.proving.sizes import require_one_size, with_shared_dims
-from coset.proving.steps import APART, COMPUTED, DIMS, ENTERED, ROUNDED, Mapped, Step, Uncertified, hashed_value, slices_of
+from coset.proving.steps import APART, COMPUTED, DIMS, ENTERED, ROUNDED, Mapped, Step, Uncertified, hashed_value, said, slices_of
 from coset.proving.verify import summary
 from coset.regionwise import Solved
-from coset.rules.applied import matched, right_sides
-from coset.rules.rule import Rule, decided
+from coset.rules.rule import Rule
 
 
 def certificate_of(before: Program, after: Program, steps: Iterable[Step], *, shown: Program | None = None) -> Certificate:
@@ -139,16 +138,9 @@ def derived(step: Step, rules: Sequence[Rule]) -> Iterator[Step]:
         yield from (*_leftwards(one, associative), *_leftwards(other, associative))
 
 
-def _said(rule: Rule, root: Term) -> Step | None:
-    """The rule at `root`; None where it does not hold there."""
-    found = matched(rule, (root,))
-    decision = None if found is None else decided(rule, *found)
-    return None if found is None or decision is None else Step(rule, (root,), right_sides(rule, decision, found[1]))
-
-
 def _as_columns(columns: Term, rules: Sequence[Rule]) -> Iterator[Step]:
     """Columns of a product as a product with columns of the weights, which are computed."""
-    step = next((said for rule in rules if (said := _said(rule, columns)) is not None), None)
+    step = next((found for rule in rules if (found := said(rule, columns)) is not None), None)
     if step is None:
         raise Uncertified("no rule shows that products were merged")
     yield step
@@ -181,7 +173,7 @@ def _turned(term: Term, rules: Sequence[Rule]) -> Step | None:
     except (CosetError, IndexError):
         return None
     for rule in rules:
-        step = _said(rule, turned)
+        step = said(rule, turned)
         if step is not None and step.right == (term,):
             return step
     return None

@@ -11,9 +11,8 @@ from coset.egraph.search import Phase
 from coset.ir.dims import Dim
 from coset.ir.term import Term, make, rebuild
 from coset.proving.constants import Goal
-from coset.proving.steps import Step
-from coset.rules.applied import matched, right_sides
-from coset.rules.rule import Rule, decided
+from coset.proving.steps import Step, said
+from coset.rules.rule import Rule
 
 CONCATENATE, SLICE, RESHAPE, TRANSPOSE = (f"stablehlo.{name}" for name in ("concatenate", "slice", "reshape", "transpose"))
 UNDONE = {RESHAPE: ("reshape_reshape", "reshape_identity"), TRANSPOSE: ("transpose_transpose", "transpose_identity")}
@@ -31,7 +30,6 @@ DOWN = frozenset({
     "broadcast_of_transpose", "reduce_transposed", "transpose_in_left_operand", "transpose_in_right_operand", "transpose_of_contraction",
     "broadcast_identity", "broadcast_broadcast", "reverse_nothing", "concatenate_slices", "three_side_by_side", "four_side_by_side",
     "pointwise_as_product",
-
 })  # fmt: skip
 
 
@@ -92,19 +90,12 @@ def moved_back(whole: Term, chain: Sequence[Term], rules: Mapping[str, Rule]) ->
     for each, inner, back in zip(reversed(chain), reversed(backs[:-1]), reversed(backs), strict=False):
         term = rebuild(each, [back])
         for name in UNDONE[each.op.name]:
-            step = said(rules.get(name), term)
+            step = None if name not in rules else said(rules[name], term)
             if step is not None:
                 steps.append(step)
                 (term,) = step.right
         assert term is inner
     return backs[-1], steps
-
-
-def said(rule: Rule | None, root: Term) -> Step | None:
-    """The rule at `root`; None where it does not hold there."""
-    found = None if rule is None else matched(rule, (root,))
-    decision = None if found is None or rule is None else decided(rule, *found)
-    return None if found is None or decision is None or rule is None else Step(rule, (root,), right_sides(rule, decision, found[1]))
 
 
 def _nested(joined: Term, rules: Mapping[str, Rule]) -> list[Step]:

@@ -19,15 +19,15 @@ from coset.rules.definition import evaluate_defined
 MOST = 1 << 11  # elements of inputs that are tried: each takes a run of both programs
 
 
-def reach_alike(goals: Sequence[Goal]) -> bool | None:
-    """Whether the same elements of the inputs reach the same elements of both terms of each goal; None where the inputs have too many.
+def reach_alike(goals: Sequence[Goal]) -> bool:
+    """Whether the same elements of the inputs are seen to reach the same elements of both terms of each goal; not where there are too many.
 
     All types have numbers for dims; the inputs of both sides are called alike.
     """
     types = {term.attribute("name"): term.tensor for term in topological([root for goal in goals for root in goal]) if term.op is INPUT}
     floats = {name: type for name, type in types.items() if type.dtype.kind == "float"}
     if sum(prod(type.static or ()) for type in floats.values()) > MOST:
-        return None
+        return False
     feed = {name: np.ones(type.static or (), type.dtype.numpy) for name, type in types.items()}
     for name in floats:
         for place in range(feed[name].size):

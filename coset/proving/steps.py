@@ -15,8 +15,8 @@ from coset.prove.closure import Closure
 from coset.prove.contents import hashed
 from coset.prove.kernel import DERIVED
 from coset.prove.laws import support
-from coset.rules.applied import matched
-from coset.rules.rule import Rule
+from coset.rules.applied import matched, right_sides
+from coset.rules.rule import Rule, decided
 
 
 class Uncertified(CosetError):
@@ -34,6 +34,13 @@ class Step:
     left: tuple[Term, ...]
     right: tuple[Term, ...]
     cited: tuple[Term, ...] = ()
+
+
+def said(rule: Rule, root: Term) -> Step | None:
+    """The rule at `root`; None where it does not hold there."""
+    found = matched(rule, (root,))
+    decision = None if found is None else decided(rule, *found)
+    return None if found is None or decision is None else Step(rule, (root,), right_sides(rule, decision, found[1]))
 
 
 COMPUTED, ROUNDED, MEANING, ENTERED, DIMS, APART = "computed", "rounded", "meaning", "entered", "dims", "apart"
