@@ -6,6 +6,7 @@ import weakref
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -47,6 +48,14 @@ def test_exact_means_every_bit() -> None:
     assert compare(x, x.copy(), exact=True)
     assert not compare(x, np.array([-0.0, np.nan, 1.0], np.float32), exact=True)
     assert not compare(x, np.nextafter(x, np.float32(9)), exact=True)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "share", "ok"), [("bfloat16", 0.04, True), ("bfloat16", 0.2, False), ("float16", 0.04, True), ("float16", 0.1, False)]
+)
+def test_many_roundings_of_a_coarse_type_are_no_half_of_the_element(dtype: str, share: float, ok: bool) -> None:
+    x = np.linspace(-4, 4, 9).astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    assert compare(x, (x.astype(np.float32) + 4 * share).astype(x.dtype)) is ok
 
 
 @pytest.mark.parametrize(

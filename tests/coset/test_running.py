@@ -22,7 +22,7 @@ from coset.check import CheckReport, Difference, Oracle
 from coset.cli import run
 from coset.frontends.onnx import import_model
 from coset.ir.errors import CosetError
-from coset.targets.running import ENTRIES, KEY, LEVELS, Running, parse_running
+from coset.targets.running import AS_STORED, ENTRIES, KEY, LEVELS, Running, parse_running
 from coset.targets.target import all_targets, get_target
 from coset.task import Job
 
@@ -195,6 +195,17 @@ def test_a_level_that_is_wrong_is_not_handed_out(tmp_path: Path, monkeypatch: py
     assert [refusal["level"] for refusal in found["session"]["refused"]] == ["all"]
     assert parse_running(notes(tmp_path / "out.onnx")[KEY]).level == "basic"
     assert Session(tmp_path / "out.onnx").run({"x": X}).keys() == {"y"}
+
+
+@pytest.mark.parametrize(
+    ("body", "entries"), [("f = DequantizeLinear(q, s) y = MatMul(x, f)", {AS_STORED: "1"}), ("y = MatMul(x, s2)", {})]
+)
+def test_weights_of_few_bits_are_multiplied_by_activations_as_they_are(body: str, entries: dict[str, str]) -> None:
+    """From `extended` on ONNX Runtime would round activations to 8 bits in front of such weights."""
+    text = f'<ir_version: 8, opset_import: ["" : 19]> g (float[2,4] x, int8[4,3] q, float s, float[4,3] s2) => (float[2,3] y) {{ {body} }}'
+    found = running.chosen(get_target("cpu-onnxruntime"), import_model(onnx.parser.parse_model(text).SerializeToString()), 1e-6)
+    assert found is not None and dict(found.entries) == entries
+    assert parse_running(found.text()) == found, "a file that says so is believed"
 
 
 MALFORMED = {
