@@ -8,6 +8,9 @@ import pytest
 from hypothesis import settings
 
 from coset.backends.triton_runtime import Compiler, Interpreter, OnDevice, Runner
+from coset.ir.registry import withdraw
+from coset.rules.definition import _DEFINITIONS
+from coset.rules.elaborated import DIALECTS, LIBRARY
 
 MISSING = "Triton is not installed (make gpu)"
 
@@ -18,6 +21,16 @@ settings.load_profile("fixed")
 def pytest_addoption(parser: pytest.Parser) -> None:
     where = "where kernels run: in Triton's interpreter, in the interpreter over torch's memory, on this machine's GPU"
     parser.addoption("--triton", default="interpreter", choices=["interpreter", "cpu", "cuda"], help=where)
+
+
+@pytest.fixture(autouse=True)
+def no_definitions_left() -> Iterator[None]:
+    """The ops that a test's own rule files define are gone behind it: the library is every op that is defined in the process."""
+    before = set(_DEFINITIONS)
+    yield
+    for name in set(_DEFINITIONS) - before:
+        if _DEFINITIONS[name].directory not in (LIBRARY, DIALECTS):
+            withdraw(_DEFINITIONS.pop(name).op)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,13 +13,12 @@ from coset.egraph.limits import Limits
 from coset.egraph.saturate import saturate
 from coset.extract.select import select
 from coset.ir.errors import CosetError
-from coset.ir.op import find_op, get_op
-from coset.ir.registry import withdraw
+from coset.ir.op import get_op
 from coset.ir.term import input_term, make, topological
 from coset.ir.types import F32, tensor
 from coset.kernels import kernel_errors
 from coset.lower import EVERY_OPSET
-from coset.rules.definition import _DEFINITIONS, define_all, definition_of
+from coset.rules.definition import define_all, definition_of
 from coset.rules.format import format_text
 from coset.rules.library import check_files
 from coset.rules.parser import parse
@@ -48,16 +46,6 @@ def targets(monkeypatch: pytest.MonkeyPatch) -> dict[str, Target]:
     found = {name: machine(name) for name in ("one-machine", "other-machine")}
     monkeypatch.setattr(registry, "_REGISTRY", {**registry._REGISTRY, **found})
     return found
-
-
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    """Takes the kernel that a test defined out of the registry."""
-    yield
-    op = find_op(NAME)
-    if op is not None:
-        _DEFINITIONS.pop(NAME)
-        withdraw(op)
 
 
 def defined(text: str) -> None:
