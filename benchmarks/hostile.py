@@ -257,7 +257,9 @@ def _run_here(case: Case, folder: Path, place: Path) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         os.chdir(folder)
         onnxruntime.PATIENCE = RUN_SECONDS
-        code = run(list(case.arguments)) if case.call is None else _called(case.call)
+        limited = case.arguments[:1] in (("optimize",), ("prove",), ("diff",))
+        more = ("--check-time-limit", str(RUN_SECONDS)) if limited else ()
+        code = run([*case.arguments, *more]) if case.call is None else _called(case.call)
     except BaseException:
         traceback.print_exc()
     finally:

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from coset.commands import explanations, machines, optimize, proofs, rules, tuning
-from coset.commands.options import INTERRUPTED, NEGATIVE, SUCCESS, USER_ERROR, say
+from coset.commands.options import INTERRUPTED, NEGATIVE, SUCCESS, UNKNOWN, USER_ERROR, say
 from coset.ir.errors import CosetError
 
 
@@ -22,6 +22,7 @@ def cli() -> None:
     """coset: all equal forms of a tensor program at once, and the one that runs fastest, with the reasons."""
 
 
+CODES = {"Refused": NEGATIVE, "Unknown": UNKNOWN, "Unending": UNKNOWN}  # of errors, by the names of classes that a start does not load
 COLLECTED = (50_000, 20, 20)  # objects, and younger collections, between collections: modules that are loaded are no garbage
 COMMANDS = (
     optimize.optimize, optimize.lower, proofs.prove, proofs.verify, proofs.diff, rules.check, rules.fmt, rules.rules,
@@ -68,7 +69,7 @@ def run(arguments: list[str]) -> int:
         return INTERRUPTED
     except CosetError as error:
         say(str(error))
-        return NEGATIVE if type(error).__name__ == "Refused" else USER_ERROR
+        return CODES.get(type(error).__name__, USER_ERROR)
     except MemoryError:
         say("error: there is not enough memory for this job")
         say("  help: nothing was written; check the dims that the model declares, give smaller numbers to free ones (--dim), or make room")

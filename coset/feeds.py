@@ -281,7 +281,7 @@ def _number(rng: np.random.Generator, case: str, dtype: DType, shape: Sequence[i
         return np.asarray(rng.choice(chosen, shape)).astype(dtype.numpy)
     drawn = rng.integers(-SMALL, SMALL + 1, shape)
     drawn = -np.abs(drawn) if case == "negative" else drawn
-    return np.clip(drawn if low else np.abs(drawn), low, high).astype(dtype.numpy)
+    return np.asarray(np.clip(drawn if low else np.abs(drawn), low, high)).astype(dtype.numpy)  # of one number clip makes no array
 
 
 def _draw(rng: np.random.Generator, case: str, dtype: DType, shape: Sequence[int]) -> np.ndarray[Any, Any]:

@@ -6,11 +6,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from coset import running
 from coset.check import CheckReport, breaking_rule
+from coset.deadline import Talk, within
+from coset.egraph.growth import SILENT
 from coset.extract.candidates import strayed
 from coset.extract.cost import Printable
 from coset.extract.select import reprice
@@ -36,6 +39,7 @@ from coset.usage import Usage, exceptions_of, used_rules
 from coset.weights import Scales, scales_of
 
 LEFT_OUT = 3  # rules without which a program is tried again
+TRIALS = 12  # searches, at most, that find the rule that breaks a program
 
 
 class Refused(CosetError):
@@ -122,33 +126,22 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
     read = time.perf_counter()
     spent = Seconds(read - started, 0.0, 0.0, 0.0, 0.0)
     left_out: list[dict[str, str]] = []
-    compare: Compare | None = None
-    scales: Scales | None = None
     with working_folder("coset-work-") as folder:
         while True:
             made = _make(task, flow, path)
             begun = time.perf_counter()
             progress("comparing with the original")
-            compare = compare or flow.comparison(task, folder)
-            check, exact = compare(path, exact=made.exact, exceptions=made.exceptions), made.exact
-            if exact and not check.ok and not _keeps_bits(task, flow, compare, folder / flow.attempt):
-                check, exact = compare(path, exact=False, exceptions=made.exceptions), False
-            if check.ok:
-                scales = scales or scales_of(task.program, check.binding)
-                check = scales.compare(check, made.program)
-            if check.ok:
-                settled = _settled(task, flow, compare, made, path)
-            else:
-                heavy = None if scales is None else scales.compare
-                family = _broken_by(task, flow, compare, check, folder / flow.attempt, len(left_out), exact=exact, heavy=heavy)
-                left_out.append({"rule": family, "problem": str(check.worst)})
-                task = _without(task, family)
+            judging = partial(_judged, task, flow, made, path, folder, len(left_out))
+            judged = within(judging, task.job.check_seconds, say=progress)
             spent = spent.more(made.seconds, time.perf_counter() - begun)
-            if check.ok:
+            if not judged.breaks:
                 break
+            left_out.append({"rule": judged.breaks, "problem": str(judged.check.worst)})
+            task = _without(task, judged.breaks)
+        check, settled = judged.check, judged.settled
         first, measured = made.solved, None
         if task.job.measure:
-            made, check, measured = _raced(task, flow, compare, made, check, path, folder, settled)
+            made, check, measured = _raced(task, flow, made, check, path, folder, settled)
     report = report_of(task, made.program, made.solved, made.usage, made.folded, check, spent, flow.count)
     if measured is not None and made.solved is not first:  # its own prices are not the target's
         report["cost"] = _predicted(first, reprice(made.program.roots, task.job.target, task.binding))
@@ -163,6 +156,40 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
     certificate, said = _certified(task, made.solved, path) if task.job.certified else (None, None)
     found = {**report, "memory": memory, "session": session, "left_out": left_out, "measured": measured, "certificate": said}
     return made.program, found, certificate
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """What the comparison of a program found: the options that it is handed out with, or the entry of the library that `breaks` it."""
+
+    check: CheckReport
+    settled: running.Settled | None = None
+    breaks: str = ""
+
+
+def _judged(task: Task, flow: Flow, made: _Made, path: Path, folder: Path, left_out: int, talk: Talk) -> _Judged:
+    """What was made and written at `path` beside the original, after so many entries were `left_out`; in a process of its own.
+
+    Raises:
+        Refused: as `_broken_by`.
+    """
+    task = replace(task, job=replace(task.job, progress=talk.say, watch=SILENT))
+    compare, attempt = flow.comparison(task, folder), folder / flow.attempt
+    check, exact = compare(path, exact=made.exact, exceptions=made.exceptions), made.exact
+    if exact and not check.ok and not _keeps_bits(task, flow, compare, attempt):
+        check, exact = compare(path, exact=False, exceptions=made.exceptions), False
+    scales: Scales | None = None
+    if check.ok:
+        scales = scales_of(task.program, check.binding)
+        check = scales.compare(check, made.program)
+    settled, breaks = None, ""
+    if check.ok:
+        settled = _settled(task, flow, compare, made, path)
+    else:
+        talk.more(task.job.check_seconds + TRIALS * task.job.limits.seconds, _unblamed(check))
+        heavy = None if scales is None else scales.compare
+        breaks = _broken_by(task, flow, compare, check, attempt, left_out, exact=exact, heavy=heavy)
+    return _Judged(replace(check, feeds={}), settled, breaks)  # nobody looks at the inputs again
 
 
 def _certified(task: Task, solved: Solved, path: Path) -> tuple[Certificate | None, dict[str, Any]]:
@@ -227,7 +254,7 @@ def _make(task: Task, flow: Flow, path: Path, *, prices: Target | None = None, k
 
 
 def _raced(
-    task: Task, flow: Flow, compare: Compare, made: _Made, check: CheckReport, path: Path, folder: Path, settled: running.Settled | None
+    task: Task, flow: Flow, made: _Made, check: CheckReport, path: Path, folder: Path, settled: running.Settled | None
 ) -> tuple[_Made, CheckReport, dict[str, Any]]:
     """The fastest of `made`, at `path`, and of other programs of its e-graph, by the clock; all are compared and run with the same options.
 
@@ -251,8 +278,7 @@ def _raced(
             continue
         roots.add(other.program.roots)
         flow.write(other.program, place, options)
-        compared = compare(place, exact=other.exact, exceptions=other.exceptions)
-        same = compared.ok and (options is None or compare(place, exact=False, running=options, exceptions=other.exceptions).ok)
+        compared, same = within(partial(_same, task, flow, other, place, folder, options), task.job.check_seconds)
         call = flow.timed(place, options, task) if same else None
         if call is not None:
             tried[index] = (other, compared, place)
@@ -263,6 +289,16 @@ def _raced(
     if outcome.fastest:
         flow.write(chosen.program, path, options)
     return chosen, compared, {"chosen": outcome.fastest, "candidates": outcome.rows}
+
+
+def _same(
+    task: Task, flow: Flow, other: _Made, place: Path, folder: Path, options: Running | None, _: Talk
+) -> tuple[CheckReport, bool]:  # fmt: skip
+    """The comparison of what was made and written at `place`, and whether it is the same with `options` too."""
+    compare = flow.comparison(task, folder)
+    found = compare(place, exact=other.exact, exceptions=other.exceptions)
+    same = found.ok and (options is None or compare(place, exact=False, running=options, exceptions=other.exceptions).ok)
+    return replace(found, feeds={}), same
 
 
 def _predicted(first: Solved, output: float) -> dict[str, Any]:
@@ -348,6 +384,15 @@ def _culprit(task: Task, flow: Flow, compare: Compare, attempt: Path, *, exact: 
         return found.ok and (heavy is None or heavy(found, optimized).ok)
 
     return breaking_rule([rule.name for phase in task.phases for rule in phase.rules], passes)
+
+
+def _unblamed(check: CheckReport) -> Refused:
+    """What is known of a result that differs where the rule was not found."""
+    what = str(check.worst) if check.worst else ""
+    return Refused(
+        f"the result differs from the original ({what}) and is not handed out; which rule breaks it was not found in time", rule=None,
+        check=replace(check, feeds={}), help="leave rules out (--disable-rule), or restrict --numerics; please report the model",
+    )  # fmt: skip
 
 
 def refused(culprit: str | None, check: CheckReport) -> Refused:

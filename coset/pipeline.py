@@ -14,6 +14,7 @@ from coset.admission import Admission
 from coset.answer import save_bytes
 from coset.backends.onnxruntime import NotLoaded, Session
 from coset.check import Oracle
+from coset.deadline import USUAL
 from coset.draft import Draft, draft_for
 from coset.egraph.limits import Limits
 from coset.evaluated import Evaluated
@@ -94,6 +95,7 @@ def optimize(
     numerics_for: Mapping[str, str] | None = None,
     allow_assumed: bool = False,
     keep_functions: bool = False,
+    check_seconds: float = USUAL,
 ) -> Optimized:
     """The cheapest program for `target` that the rules show equal to `model`, compared with it on drawn and adversarial inputs.
 
@@ -107,19 +109,20 @@ def optimize(
     definitions. `keep_values` are values inside an ONNX model that the result computes under the same names. `numerics_for` gives other
     numerics to values by the names of values or nodes (`{"encoder/*": "exact"}`), which are searched by themselves. With `certificate` the
     result carries the steps that `coset verify` checks. Functions of an ONNX model's own are replaced by their nodes, which are optimized
-    with what is around them, unless `keep_functions` leaves them as they are. The checked file stays where temporary files go as long as
+    with what is around them, unless `keep_functions` leaves them as they are. The comparison runs in a process of its own and takes at most
+    `check_seconds`; what was not compared is not handed out. The checked file stays where temporary files go as long as
     the result is in use.
 
     Raises:
         CosetError: bad input, with place and remedy. `RefutedRule`, `UnshownRule`: one of `rules` is false, or nothing is shown of it.
-        `Refused`: the comparison failed; `.rule` names the culprit.
+        `Refused`: the comparison failed; `.rule` names the culprit. `coset.deadline.Unknown`: it did not end in time, or its process died.
     """
     started = time.perf_counter()
     resolved = target if isinstance(target, Target) else find_target(target or default_target(model))
     job = Job(model, resolved, numerics, limits or Limits(), rules, dims or {}, progress, None, max_memory, measure, certificate)
     zones = tuple(Zone(*item) for item in (numerics_for or {}).items())
     job = replace(job, admission=Admission(tuple(disable_rules), tuple(only_rules)), keep=tuple(keep_values), zones=zones)
-    job = replace(job, allow_assumed=allow_assumed, keep_functions=keep_functions)
+    job = replace(job, allow_assumed=allow_assumed, keep_functions=keep_functions, check_seconds=check_seconds)
     draft = Draft(f"optimized{suffix(resolved)}")
     try:
         program, report, proof = _run(job, draft.path, started)
@@ -208,7 +211,7 @@ class _Onnx:
         except NotLoaded as error:
             if self.job.keep:
                 raise
-            self.job.progress(f"{error.message}; the evaluator compares")
+            task.job.progress(f"{error.message}; the evaluator compares")
             return Evaluated(import_model(self.job.model, inline=not self.job.keep_functions), self.job.dims)
         if not self.job.keep:
             return outputs

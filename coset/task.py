@@ -13,6 +13,7 @@ from typing import Any
 import coset.dialects
 from coset.admission import EVERY_RULE, Admission
 from coset.answer import save
+from coset.deadline import USUAL
 from coset.egraph.chains import Entered, order_chains
 from coset.egraph.growth import SILENT, Watch
 from coset.egraph.limits import Limits
@@ -80,6 +81,7 @@ class Job:
     drawn: bool = False  # the report has both programs as graphs, for the page that shows them
     watch: Watch = SILENT  # who is told how a search goes
     allow_assumed: bool = False  # whether rules of the user's may fire of which nothing is shown
+    check_seconds: float = USUAL  # of the comparison with the original
     keep_functions: bool = False  # functions of an ONNX model's own stay calls; else their nodes take the place of these
 
     @property

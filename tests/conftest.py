@@ -29,7 +29,7 @@ def no_definitions_left() -> Iterator[None]:
     before = set(_DEFINITIONS)
     yield
     for name in set(_DEFINITIONS) - before:
-        if _DEFINITIONS[name].directory not in (LIBRARY, DIALECTS):
+        if _DEFINITIONS[name].directory.resolve() not in (LIBRARY, DIALECTS):
             withdraw(_DEFINITIONS.pop(name).op)
 
 

@@ -10,6 +10,7 @@ import click
 from coset.answer import save
 from coset.commands.options import (
     ALLOW_ASSUMED,
+    CHECK_TIME_LIMIT,
     DIM,
     DISABLE,
     JSON,
@@ -47,6 +48,7 @@ from coset.ir.errors import CosetError
     help="other numerics for values, by name",
 )
 @TIME_LIMIT
+@CHECK_TIME_LIMIT
 @NODE_LIMIT
 @click.option(
     "--memory-limit", metavar="BYTES", callback=bytes_of, default="1G", show_default=True, help="memory of the search (1024s: K, M, G)"
@@ -70,10 +72,11 @@ from coset.ir.errors import CosetError
 @NATIVE
 @JSON
 def optimize(
-    model: str, output: str, target: str | None, numerics: str, time_limit: float, node_limit: int, memory_limit: int,
-    rule_files: tuple[str, ...], report: str | None, measure: int, span: tuple[str, int, int] | None, extraction_problem: str | None,
-    certificate: str | None, max_memory: int | None, verbose: bool, allow_assumed: bool, keep_functions: bool,
-    zones: dict[str, str], keep: tuple[str, ...], disabled: tuple[str, ...], only: tuple[str, ...], dims: dict[str, int], as_json: bool,
+    model: str, output: str, target: str | None, numerics: str, time_limit: float, check_time_limit: float, node_limit: int,
+    memory_limit: int, rule_files: tuple[str, ...], report: str | None, measure: int, span: tuple[str, int, int] | None,
+    extraction_problem: str | None, certificate: str | None, max_memory: int | None, verbose: bool, allow_assumed: bool,
+    keep_functions: bool, zones: dict[str, str], keep: tuple[str, ...], disabled: tuple[str, ...], only: tuple[str, ...],
+    dims: dict[str, int], as_json: bool,
 ) -> int:  # fmt: skip
     """Optimize MODEL (ONNX or StableHLO) for a target; the result takes its name when it was compared with MODEL."""
     from coset.admission import Admission
@@ -107,6 +110,7 @@ def optimize(
         job = Job(model, resolved, numerics, limits, rule_files, dims, telling.say, problem, max_memory, measure, proof is not None)
         job = replace(job, admission=Admission(disabled, only), keep=keep, zones=tuple(Zone(*each) for each in zones.items()))
         job = replace(job, drawn=drawn, watch=telling.watch, allow_assumed=allow_assumed, keep_functions=keep_functions)
+        job = replace(job, check_seconds=check_time_limit)
         if written.exists() and Path(model).exists() and written.samefile(model):
             telling.say(f"warning: the result takes the place of {model}, which is read")
         found = optimize_file(job, written, proof) if span is None else optimize_range(job, written, Span(*span))

@@ -143,6 +143,10 @@ def _import(_: click.Context, __: click.Parameter, modules: tuple[str, ...]) -> 
 
 NUMERICS = click.option("--numerics", default="reassociates", show_default=True, help="exact, reassociates, real, approx or lossy")
 TIME_LIMIT = click.option("--time-limit", type=float, default=30.0, show_default=True, help="seconds of search")
+CHECK_TIME_LIMIT = click.option(
+    "--check-time-limit", type=click.FloatRange(min=0, min_open=True), default=600.0, show_default=True, metavar="S",
+    help="seconds of the comparison with the original, after which nothing is handed out",
+)  # fmt: skip
 NODE_LIMIT = click.option("--node-limit", type=int, default=200_000, show_default=True, help="e-nodes")
 RULES = click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules")
 ALLOW_ASSUMED = click.option(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from coset.commands.options import (
     ALLOW_ASSUMED,
+    CHECK_TIME_LIMIT,
     DIM,
     JSON,
     NATIVE,
@@ -22,6 +24,11 @@ from coset.commands.options import (
     say,
 )
 
+if TYPE_CHECKING:
+    from coset.deadline import Talk
+
+SEARCHES = 4  # at most, in one stage of a proof
+
 
 @click.command()
 @click.argument("before", type=click.Path())
@@ -35,6 +42,7 @@ from coset.commands.options import (
     "--map", "pairs", multiple=True, metavar="NAME=NAME", callback=pairs_of, help="an input or output of AFTER, and what BEFORE calls it"
 )
 @click.option("--time-limit", type=float, default=20.0, show_default=True, help="seconds of each search")
+@CHECK_TIME_LIMIT
 @click.option("--certificate", type=click.Path(), help="write the steps, where they are proved equal")
 @click.option("--counterexample", type=click.Path(), help="write inputs on which they differ, and both outputs (.npz)")
 @DIM
@@ -42,16 +50,26 @@ from coset.commands.options import (
 @JSON
 def prove(
     before: str, after: str, numerics: str, rule_files: tuple[str, ...], pairs: dict[str, str], time_limit: float,
-    certificate: str | None, counterexample: str | None, allow_assumed: bool, dims: dict[str, int], as_json: bool,
+    check_time_limit: float, certificate: str | None, counterexample: str | None, allow_assumed: bool, dims: dict[str, int], as_json: bool,
 ) -> int:  # fmt: skip
     """Prove that BEFORE and AFTER are the same program (0), refute it by inputs (1), or say how far it got (3)."""
-    from coset.proving.prove import PROVED, REFUTED, Proving
+    from coset.deadline import Unknown, within
+    from coset.proving.prove import PROVED, REFUTED, Proving, unanswered
     from coset.proving.prove import prove as run
     from coset.show import show_proved
 
     proof, inputs = file_in_folder(certificate, "certificate"), file_in_folder(counterexample, "counterexample")
     refuse_overwriting((before, after), {"certificate": proof, "counterexample": inputs})
-    result = run(Proving(Path(before), Path(after), numerics, rule_files, dims, pairs, time_limit, proof, inputs, say, allow_assumed))
+
+    def proved(talk: Talk) -> dict[str, Any]:
+        return run(
+            Proving(Path(before), Path(after), numerics, rule_files, dims, pairs, time_limit, proof, inputs, talk.say, allow_assumed)
+        )
+
+    try:
+        result = within(proved, check_time_limit + SEARCHES * time_limit, say=say, doing="the proof", each=True)
+    except Unknown as error:
+        result = {"not_shown": [], **unanswered(error.message)}
     if as_json:
         print_json(result)
     else:
@@ -105,17 +123,29 @@ def verify(
     help="what rules that pair nodes may promise; with exact every bit of the outputs counts",
 )
 @click.option("--time-limit", type=click.FloatRange(min=0), default=5.0, show_default=True, help="seconds of search; 0: equal terms only")
+@CHECK_TIME_LIMIT
 @DIM
 @JSON
-def diff(first: str, second: str, html: str | None, numerics: str, time_limit: float, dims: dict[str, int], as_json: bool) -> int:
+def diff(
+    first: str,
+    second: str,
+    html: str | None,
+    numerics: str,
+    time_limit: float,
+    check_time_limit: float,
+    dims: dict[str, int],
+    as_json: bool,
+) -> int:
     """Compare the outputs of two models (ONNX or StableHLO) on drawn and adversarial inputs, and their graphs node by node. Exit code 1
     when the outputs differ."""
+    from coset.deadline import within
     from coset.reporting.differing import Asked, differing
     from coset.show import show_differing
 
     page = file_in_folder(html, "page")
     refuse_overwriting((first, second), {"page": page})
-    result = differing(Asked(first, second, dims, numerics, time_limit, page))
+    asked = Asked(first, second, dims, numerics, time_limit, page)
+    result = within(lambda _: differing(asked), check_time_limit + time_limit)
     if as_json:
         print_json(result)
     else:

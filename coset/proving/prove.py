@@ -122,14 +122,7 @@ def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
         seconds["look"] = time.perf_counter() - compared - seconds["prove"]
         if found is not None:
             return _refuted(asked, pair, found, seconds)
-        return {
-            "answer": UNKNOWN,
-            "method": "search",
-            "reason": error.message,
-            "certificate": None,
-            "counterexample": None,
-            "seconds": seconds,
-        }
+        return {**unanswered(error.message), "seconds": seconds}
     seconds["prove"] = time.perf_counter() - compared
     if asked.certificate is not None:
         save_bytes(asked.certificate, packed(certificate))
@@ -138,6 +131,11 @@ def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
         "answer": PROVED, "method": "steps" if steps else "the same terms", **verdict,
         "certificate": None if asked.certificate is None else str(asked.certificate), "counterexample": None, "seconds": seconds,
     }  # fmt: skip
+
+
+def unanswered(reason: str) -> dict[str, Any]:
+    """What is said where neither was found out."""
+    return {"answer": UNKNOWN, "method": "search", "reason": reason, "certificate": None, "counterexample": None, "seconds": {}}
 
 
 def _refuted(asked: Proving, pair: Pair, report: CheckReport, seconds: dict[str, float]) -> dict[str, Any]:

@@ -152,7 +152,8 @@ def test_a_job_that_ends_early_leaves_everything_as_it_was(
     assert files(tmp_path) == before
     with pytest.raises(type(end)) as kept:
         coset.optimize(model, numerics="exact")
-    assert files(tmp_path) == before and kept.value is end  # though the error, and with it every frame, is still there
+    assert files(tmp_path) == before  # though the error, and with it every frame, is still there
+    assert kept.value is end or stage == "Oracle"  # which works in a process of its own
 
 
 def test_an_interrupt_while_a_draft_moves_leaves_no_draft(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
