@@ -209,6 +209,8 @@ CASES = (
     Case("nothing", "GlobalAveragePool of [1, 1, 0]", NO_WORD, node("GlobalAveragePool", [np.zeros((1, 1, 0), np.float32)], opset=1)),
     # ---------------------------------------------------------------- NaN and infinities
     *(Case("nan", f"{op} of [1, NaN, 3]", NO_WORD, node(op, [f32(1, NAN, 3)], {"keepdims": 0})) for op in ("ReduceMax", "ReduceMin")),
+    Case("nan", "Unique of [NaN, NaN]", NO_WORD, node("Unique", [f32(NAN, NAN)])),
+    Case("nan", "Unique of [3, NaN, 1, NaN, 2, 3]", NO_WORD, node("Unique", [f32(3, NAN, 1, NAN, 2, 3)])),
     Case("nan", "ReduceMax of [NaN, 1, 3]", NO_WORD, node("ReduceMax", [f32(NAN, 1, 3)], {"keepdims": 0})),
     *(Case("nan", f"{op} of [1, NaN, 3]", NO_WORD, node(op, [f32(1, NAN, 3)], {"axis": 0, "keepdims": 0})) for op in ("ArgMax", "ArgMin")),
     Case("nan", "Hardmax of [NaN, 1, 3]", NO_WORD, node("Hardmax", [f32(NAN, 1, 3)], {"axis": 0})),

@@ -54,11 +54,6 @@ def _constant_of_shape(node: Node) -> Built:
     return splat(value, dtype, tuple(shape))
 
 
-def _squeeze(node: Node) -> Built:
-    """The definition, told whether there are axes: none are not the same as an empty list of them."""
-    return sugar_with(node, {"has_axes": "axes" in node.attributes or node.given(1)})
-
-
 # ---------------------------------------------------------------- slices
 
 
@@ -207,6 +202,6 @@ def _range(node: Node) -> Built:
 
 BUILDERS: dict[str, Builder] = {
     **sugar_builders(Path(__file__).with_name("onnx_moves.rules")),
-    "Identity": _identity, "Dropout": _dropout, "Constant": _constant, "ConstantOfShape": _constant_of_shape, "Squeeze": _squeeze,
+    "Identity": _identity, "Dropout": _dropout, "Constant": _constant, "ConstantOfShape": _constant_of_shape,
     "Slice": _slice, "Gather": _gather, "Split": _split, "Pad": _pad, "Range": _range,
 }  # fmt: skip

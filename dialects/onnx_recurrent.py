@@ -16,7 +16,7 @@ from coset.dialects import onnx_arithmetic as a
 from coset.dialects import onnx_ops
 from coset.dialects.hub_terms import broadcast, dot, splat, transpose
 from coset.dialects.onnx_loops import scan
-from coset.dialects.onnx_node import Built, Node, definition
+from coset.dialects.onnx_node import Built, Node, constant_elements, definition
 from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.errors import require
@@ -24,6 +24,7 @@ from coset.ir.term import Term, make
 
 DEFINED = onnx_ops.RULES  # some activation functions are ops of their own
 Activation = Callable[[Term], Term]
+MOST_LENGTHS = 1 << 16  # of sequences that are looked at
 _OLDEST = 7  # before, other attributes and no optional results
 
 
@@ -181,7 +182,8 @@ def lstm_cell(
 
 
 def recurrent(node: Node, gates: int, defaults: Sequence[str], cell: Any, states: int) -> Built:
-    """Y, Y_h and, with two states, Y_c: each direction is a loop; sequences that have ended keep their state and give zeros."""
+    """Y, Y_h and, with two states, Y_c: each direction is a loop; sequences that have ended keep their state and give zeros. Of one without
+    a step the last states are zeros, as ONNX Runtime has it: the standard does not say."""
     if node.since < _OLDEST:
         return None
     batched = node.attributes.get("layout", 0)
@@ -207,13 +209,24 @@ def recurrent(node: Node, gates: int, defaults: Sequence[str], cell: Any, states
             node, layer, cell(node, layer, p if states == 2 else None, functions[direction], clip), start, backward
         )
         sequences.append(outputs)
-        for number, value in enumerate(last):
+        for number, value in enumerate(_of_steps(last, x.tensor.dims[0], node.operand(4))):
             finals[number].append(value)
     y = a.concatenate([a.unsqueeze(outputs, 1) for outputs in sequences], 1)
     ends = [a.concatenate([a.unsqueeze(value, 0) for value in values], 0) for values in finals]
     if batched:
         return transpose(y, (2, 0, 1, 3)), *(transpose(value, (1, 0, 2)) for value in ends)
     return y, *ends
+
+
+def _of_steps(states: Sequence[Term], length: Dim, lengths: Term | None) -> Sequence[Term]:
+    """The last states, of sequences of so many steps at most: zeros where there was none."""
+    if length == 0:
+        return [splat(0, state.tensor.dtype, state.tensor.dims) for state in states]
+    known = None if lengths is None else constant_elements(lengths, MOST_LENGTHS)
+    if lengths is None or (known is not None and bool((known > 0).all())):
+        return states
+    some = a.compare(lengths, "GT", 0)
+    return [a.select(broadcast(some, state.tensor.dims, (0,)), state, 0.0) for state in states]
 
 
 def _picked(node: Node, index: int, direction: int) -> Term | None:

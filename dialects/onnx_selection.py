@@ -13,7 +13,7 @@ import numpy as np
 
 from coset.dialects import onnx_indexing, onnx_reductions
 from coset.dialects.hub_terms import convert, literal, reshape, splat, transpose
-from coset.dialects.onnx_arithmetic import add, compare, divide, either, iota, maximum, pointwise
+from coset.dialects.onnx_arithmetic import add, both, compare, divide, either, iota, maximum, pointwise, select
 from coset.dialects.onnx_node import Built, Node, axis_of, constant_elements, definition
 from coset.dialects.onnx_sugar import sugar, sugar_builders, sugar_with
 from coset.ir import dims
@@ -118,7 +118,7 @@ def _compress(node: Node) -> Built:
 @definition("Unique")
 def _unique(node: Node) -> Built:
     """The different slices along `axis` (elements without it), ascending or as they come first; with the place of the first one of
-    each, the number of each slice's class, and how many there are of each."""
+    each, the number of each slice's class, and how many there are of each. A NaN is no other than the next one, and larger than all."""
     x = node.operands[0]
     if "axis" in node.attributes:
         axis = axis_of(node.attributes["axis"], x.tensor.rank)
@@ -132,6 +132,8 @@ def _unique(node: Node) -> Built:
     if not isinstance(width, int):
         return None
     table = reshape(lines, (size, width))
+    if x.tensor.dtype.kind == "float":  # NaN of either sign are one, behind the numbers
+        table = select(compare(table, "NE", table), float("nan"), table)
     order = iota((size,), 0)
     for column in reversed(range(width)):  # stable, from the last column to the first: the order of whole lines
         key = take(reshape(_column(table, column), (size,)), order, 0)
@@ -162,7 +164,10 @@ def _first_of_runs(table: Term) -> Term:
     if rows == 0:
         return splat(True, BOOL, (0,))
     before = make("onnx.Gather", (table, maximum(add(iota((rows,), 0), -1), 0)), {"axis": 0})
-    differs = make("stablehlo.reduce", (compare(table, "NE", before),), {"dimensions": (1,), "combiner": "or"})
+    others = compare(table, "NE", before)
+    if table.tensor.dtype.kind == "float":
+        others = both(others, either(compare(table, "EQ", table), compare(before, "EQ", before)))
+    differs = make("stablehlo.reduce", (others,), {"dimensions": (1,), "combiner": "or"})
     return either(differs, compare(iota((rows,), 0), "EQ", 0))
 
 

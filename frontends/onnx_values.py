@@ -198,7 +198,7 @@ def _unsqueeze(operands: Sequence[Any], attributes: Attributes) -> Host:
 
 def _squeeze(operands: Sequence[Any], attributes: Attributes) -> Host:
     axes = _axes(operands, attributes)
-    return np.asarray(np.squeeze(operands[0], axis=None if axes is None else tuple(axes)), object)
+    return np.asarray(np.squeeze(operands[0], axis=tuple(axes) if axes else None), object)
 
 
 def _range(start: Host, limit: Host, delta: Host) -> Host:

@@ -146,7 +146,7 @@ ROWS = (
         BOTH, (INTEGER,), EVERY, Situation.near),
     row("quantized-ties", "ms.QLinearSigmoid ms.QLinearLeakyRelu", ORT, (INTEGER,), EVERY, Situation.near),
     # what the standard says in two ways, or the runtimes do
-    row("squeeze-nothing", "Squeeze", ORT, (TYPE,), EVERY, _confirmed),
+    row("squeeze-nothing", "Squeeze", REF, (TYPE,), EVERY, _confirmed),
     row("resized-length", "Resize", ORT, (VALUE,), EVERY,
         lambda it: it.agrees and it.instance.attributes.get("coordinate_transformation_mode") == "align_corners"),
     row("stash", "GroupNormalization", BOTH, (VALUE,), EVERY, lambda it: "f64" in it.dtypes and it.single()),

@@ -90,3 +90,28 @@ def test_derivatives_of_digamma_far_below_zero(order: int, x: float, wanted: flo
     term = make("chlo.polygamma", [input_term(name, TensorType(F64, ())) for name in ("n", "x")])
     (found,) = evaluate([term], {"n": np.array(float(order)), "x": np.array(x)})
     np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("op", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_the_last_states_of_a_sequence_without_steps_are_zeros(op: str, gates: int, direction: str) -> None:
+    rng, count = np.random.default_rng(1), 2 if direction == "bidirectional" else 1
+    x, w, r = (rng.standard_normal(shape).astype(np.float32) for shape in ((4, 3, 3), (count, gates * 2, 3), (count, gates * 2, 2)))
+    state = np.full((count, 3, 2), 0.5, np.float32)
+    inputs = [x, w, r, None, np.int32([0, 2, 4]), state, *([state] if op == "LSTM" else [])]
+    model = model_of(op, inputs, {"hidden_size": 2, "direction": direction}, opset=14, outputs=3 if op == "LSTM" else 2)
+    for mine, other in zip(ours(model, inputs), by_runtime(model, inputs), strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-5, atol=1e-6)
+    assert not by_runtime(model, inputs)[1][:, 0].any()
+
+
+def test_squeeze_at_an_empty_list_of_axes_takes_all() -> None:
+    assert both("Squeeze", [np.ones((1, 3, 1), np.float32), np.zeros(0, np.int64)], opset=13).shape == (3,)
+
+
+def test_nan_is_one_of_the_different_numbers() -> None:
+    assert len(both("Unique", [np.float32([np.nan, np.nan])], opset=11)) == 1
+    model = model_of("Unique", [np.float32([3, np.nan, 1, -np.nan, 2, 3])], {}, opset=11, outputs=4)
+    found = ours(model, [np.float32([3, np.nan, 1, -np.nan, 2, 3])])
+    for mine, wanted in zip(found, ([1, 2, 3, np.nan], [2, 4, 0, 1], [2, 3, 0, 3, 1, 2], [1, 1, 2, 2]), strict=True):
+        np.testing.assert_array_equal(mine, wanted)
