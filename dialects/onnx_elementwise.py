@@ -46,14 +46,14 @@ def _computed_wide(node: Node, attributes: dict[str, Any]) -> Term:
     return convert(make(f"onnx.{node.name}", operands, attributes), dtype)
 
 
-@definition("Shrink")
-def _shrink(node: Node) -> Built:
-    """The op of the same name on the operand as it is."""
-    op = get_op("onnx.Shrink")
+@definition("Shrink", "PRelu")
+def _as_it_is(node: Node) -> Built:
+    """The op of the same name on the operands as they are."""
+    op = get_op(f"onnx.{node.name}")
     return make(op, node.operands, known_attributes(op, node))
 
 
-definition("IsInf", "BitShift", "Pow", "PRelu")(sugar)
+definition("IsInf", "BitShift", "Pow")(sugar)
 
 
 @definition("Mod")

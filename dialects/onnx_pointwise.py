@@ -107,6 +107,13 @@ def _named(node: Node) -> Built:
     return make(f"onnx.{node.name}", node.operands[:1], named_attributes(node))
 
 
+def _prelu(node: Node) -> Built:
+    """The op of the same name, of floats; before 7 the slope was broadcast otherwise."""
+    x, slope = node.operands
+    floats = x.tensor.dtype in USUAL and x.tensor.dtype.kind == "float"
+    return make("onnx.PRelu", (x, slope)) if floats and node.since >= 7 else None
+
+
 def named_attributes(node: Node) -> dict[str, object]:
     """The attributes of an op that stays one node; what is left out has its default."""
     return {name: node.attributes.get(name, default) for name, default in _NAMED[node.name].items()}
@@ -125,4 +132,5 @@ _NAMED: dict[str, dict[str, object]] = {
 BUILDERS: dict[str, Builder] = {
     **sugar_builders(Path(__file__).with_name("onnx_pointwise.rules")), **dict.fromkeys(_NAMED, _named),
     "Mod": _mod, "Pow": _pow, "BitShift": _shift, "IsInf": _is_infinite, "Cast": _cast, "CastLike": _cast_like, "Clip": _clip,
+    "PRelu": _prelu,
 }  # fmt: skip

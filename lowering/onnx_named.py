@@ -14,7 +14,7 @@ _REAL = frozenset({"alpha", "beta", "gamma", "epsilon"})  # attributes that are 
 _SIMPLE = {
     "LeakyRelu": 6, "Elu": 6, "HardSigmoid": 6, "HardSwish": 14, "Softplus": 1, "Mish": 18, "Selu": 6, "GlobalAveragePool": 1, "Gelu": 20,
     "BatchNormalization": 9, "LayerNormalization": 17, "RMSNormalization": 23, "InstanceNormalization": 6, "GroupNormalization": 21,
-    "Swish": 24,
+    "Swish": 24, "PRelu": 7,
 }  # fmt: skip
 
 
