@@ -188,10 +188,10 @@ setattr(test_rule, "__test__", False)  # noqa: B010  (pytest would take it for a
 
 
 def drawn(rule: Rule, seed: int, count: int) -> list[tuple[Term, Term]]:
-    """Both sides of up to `count` small instances of `rule`, the same ones for one seed."""
+    """Both sides of up to `count` small instances of `rule`, the same ones for one seed, whatever the rule is called."""
     found: list[tuple[Term, Term]] = []
     for round in range(count):
-        search = Search(random.Random(f"{seed}:{rule.name}:{round}"), dtypes=1, firing=True, watch=look)
+        search = Search(random.Random(f"{seed}:{rule.left} => {rule.right}:{round}"), dtypes=1, firing=True, watch=look)
         for instance in instances(rule, search):
             pair = sides(rule, instance) if _small(instance) else None
             if pair is not None:

@@ -166,6 +166,7 @@ def _load(
         errors += define_all(file.ops, _dialects(file), path.parent)
     rules: list[Rule] = []
     contents: list[FileRules] = []
+    untyped: list[Rule] = []  # of which no types were checked when they were locked
     for path, text, each in read:
         if isinstance(each, syntax.RuleFile):
             each, found = _elaborated(text, each)
@@ -173,7 +174,7 @@ def _load(
         contents.append(each)
         own = assure(each.rules, path.parent)
         lines = _lines(path.parent) if trust_lock else {}
-        errors += type_errors([rule for rule in own if not _locked(rule, lines)])
+        untyped += [rule for rule in own if not _locked(rule, lines)]
         rules += own
     errors += _duplicates([entry for each in contents for entry in each.entries])
     if with_definitions:
@@ -183,7 +184,8 @@ def _load(
             tried = [rule for name in sorted(defined) for rule in trials(name)]
             rules += tried
             suspects = [*tried, *(rule for rule in definitions() if rule.definition in defined)]
-            errors += type_errors([rule for rule in suspects if not (trust_lock and _locked(rule, _lines(Path(rule.place.file).parent)))])
+            untyped += [rule for rule in suspects if not (trust_lock and _locked(rule, _lines(Path(rule.place.file).parent)))]
+    errors += type_errors(untyped)
     rules.sort(key=lambda rule: rule.name)
     names, wrong = _order([each.phases for each in contents])
     phases, found = _staged(rules, names, [phase for each in contents for phase in each.phases])

@@ -4,11 +4,10 @@ for those that are known. All verdicts: `python -m benchmarks.false_rules`."""
 from __future__ import annotations
 
 import re
-from functools import cache
 
 import pytest
 
-from benchmarks.false_rules import FOLDER, Attack, chosen, corpus, judged, kinds, misses, unbroken
+from benchmarks.false_rules import FOLDER, Attack, chosen, corpus, judged, kinds, misses, renamed, unbroken
 from coset.ir.registry import all_ops
 from tests.sampled import sampled
 
@@ -17,7 +16,6 @@ SAMPLE, SEED = 40, 0  # about 40 s
 ALMOST = 0.8  # of the true ones are to be proved
 
 
-@cache
 def _corpus(kind: str) -> list[Attack]:
     all_ops()
     return corpus(kind)
@@ -47,6 +45,12 @@ def test_none_of_a_sample_is_called_proved() -> None:
     proved = {name for name, verdict in called.items() if verdict == "proved"}
     assert proved - known.keys() == set(), "false, and called proved"
     assert {name for name in known if name in called} - proved == set(), "no longer missed: take it out of known_misses.txt"
+
+
+def test_a_verdict_does_not_depend_on_the_name() -> None:
+    all_ops()
+    named = {attack.name: renamed(attack, 20) for attack in chosen(kinds(), 6, SEED)}
+    assert [name for name, verdicts in named.items() if len(verdicts) > 1] == []
 
 
 @pytest.mark.slow
