@@ -37,7 +37,9 @@ APART = 8  # between the numbers of two dims that are to differ
 INFINITE, OTHER_SIZES = "infinite", "normal, of other sizes"  # names of cases
 ONES, HALVES = np.array([0.0, -0.0, 1.0, -1.0]), np.array([0.0, -0.0, *(sign * half / 2 for half in range(1, 5) for sign in (1, -1))])
 FEW, LIGHT, MOST_TURNS = 64, 1 << 16, 12  # elements of inputs, bytes of weights, cases
+LIGHT_INPUTS = 1 << 20  # bytes of drawn inputs
 SMALL = 9  # the largest of small integers
+PICTURE = 4  # dims of an input, of which the first one counts samples
 BATCH_NAMES = ("batch", "b", "n", "batch_size", "N", "B")
 
 
@@ -113,9 +115,12 @@ def trials(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, int
 
 
 def _batches(program: Program) -> set[str]:
-    """The dims that are called as those of a batch are, and lead the others of an input."""
+    """The dims that are called as those of a batch are, and lead the others of an input; and what leads a picture, whatever exporters call
+    it, if it is nowhere else."""
     shapes = [type.shape for term in program.inputs for type in tensors_in(term.type) if type.shape is not None and len(type.shape) > 1]
-    return {name for shape in shapes if (name := dims.alone(shape[0])) in BATCH_NAMES and name is not None}
+    behind = {name for shape in shapes for dim in shape[1:] for name in dims.symbols(dim)}
+    leading = [(dims.alone(shape[0]), len(shape)) for shape in shapes]
+    return {name for name, rank in leading if name is not None and (name in BATCH_NAMES or (rank >= PICTURE and name not in behind))}
 
 
 def _free(program: Program, names: Iterable[str], given: Mapping[str, int]) -> list[str]:
@@ -126,12 +131,15 @@ def _free(program: Program, names: Iterable[str], given: Mapping[str, int]) -> l
 
 def with_other_sizes(draw: Draw, given: Mapping[str, int]) -> Draw:
     """What `draw` makes, and its normal inputs again with the numbers of the dims that are not `given` the other way round, where these
-    differ: what holds of one order of sizes only is no program."""
+    differ, and with two samples in place of one, where that takes no time: what holds of one order of sizes only, or of one sample, is no
+    program."""
 
     def drawn(program: Program, binding: Mapping[str, int], seed: int) -> Iterator[Case]:
         yield from draw(program, binding, seed)
         free = _free(program, binding, given)
         turned = {**binding, **{name: binding[other] for name, other in zip(free, reversed(free), strict=True)}}
+        if sum(_drawn_bytes(program, binding).values()) <= LIGHT_INPUTS:
+            turned |= {name: 2 for name in _batches(program) if name in binding and name not in given}
         if turned == dict(binding):
             return
         try:
