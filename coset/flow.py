@@ -181,7 +181,7 @@ def _judged(task: Task, flow: Flow, made: _Made, path: Path, folder: Path, left_
     scales: Scales | None = None
     if check.ok:
         scales = scales_of(task.program, check.binding)
-        check = scales.compare(check, made.program)
+        check = scales.compare(check, made.program, made.exceptions)
     settled, breaks = None, ""
     if check.ok:
         settled = _settled(task, flow, compare, made, path)
@@ -307,7 +307,7 @@ def _predicted(first: Solved, output: float) -> dict[str, Any]:
     return {"input": first.input_cost, "output": output, "lower_bound": first.lower_bound, "gap": gap, "method": "measured"}
 
 
-Heavy = Callable[[CheckReport, Program], CheckReport]  # the report on a program, with what is too heavy
+Heavy = Callable[[CheckReport, Program, AbstractSet[str]], CheckReport]  # the report on a program, with what is too heavy
 
 
 def _broken_by(
@@ -380,8 +380,9 @@ def _culprit(task: Task, flow: Flow, compare: Compare, attempt: Path, *, exact: 
         optimized, folded = finish(task, solved)
         flow.write(optimized, attempt, None)
         usage = used_rules(solved)
-        found = compare(attempt, exact=exact and _exact(flow, folded, usage), exceptions=exceptions_of(usage))
-        return found.ok and (heavy is None or heavy(found, optimized).ok)
+        exceptions = exceptions_of(usage)
+        found = compare(attempt, exact=exact and _exact(flow, folded, usage), exceptions=exceptions)
+        return found.ok and (heavy is None or heavy(found, optimized, exceptions).ok)
 
     return breaking_rule([rule.name for phase in task.phases for rule in phase.rules], passes)
 

@@ -29,14 +29,14 @@ from coset.ir.evaluate import describe
 from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.term import PARAMETER, Term, make
-from coset.ir.types import TensorType, Type
+from coset.ir.types import Type
 from coset.lowering.live import Steps, steps_of
 from coset.lowering.onnx import highest_opset, write
 from coset.lowering.onnx import printable as onnx_printable
 from coset.lowering.primitive import primitive
 from coset.lowering.stablehlo import print_stablehlo, write_stablehlo
 from coset.lowering.stablehlo_ops import has_form
-from coset.reference import against_reference, expected_values, is_stablehlo, read_program, renamed, values_in_order
+from coset.reference import against_reference, expected_values, is_stablehlo, read_program, renamed, values_in_order, work_of
 from coset.targets.running import Running
 from coset.task import Job, Task, phases_for
 
@@ -209,7 +209,7 @@ def compare_files(
 
 def _interpret(original: Program, written: Program, report: CheckReport) -> None:
     """Enter what StableHLO's reference interpreter computes on the first case, where the program is small and it runs it."""
-    if _work(written, report.binding) > INTERPRETED or any(term.op.has("foreign") for term in written.terms()):
+    if work_of(written, report.binding) > INTERPRETED or any(term.op.has("foreign") for term in written.terms()):
         return
     case, expected, noise = next(expected_values(original, report.binding, CheckReport(report.binding)))
     numbers = _numbers(written, [case.feed[term.attribute("name")] for term in original.inputs])
@@ -232,21 +232,3 @@ def _numbers(program: Program, arrays: Sequence[Any]) -> dict[str, int]:
             if name is not None:
                 found.setdefault(name, int(size))
     return found
-
-
-def _work(program: Program, binding: Mapping[str, int]) -> int:
-    """FLOP, roughly, under numbers for all symbols: those of `binding`, 32 for what it does not name; loops count as endless."""
-    total = 0
-    for term in program.terms():
-        if term.op.name in ("stablehlo.while", "chlo.scan"):
-            return INTERPRETED + 1
-        if isinstance(term.type, TensorType) and term.type.shape is not None:
-            work = (
-                term.type.elements
-                if term.op.flops is None
-                else term.op.flops(term.type, [operand.type for operand in term.operands], dict(term.attributes))
-            )
-            names = dims.symbols(work) | dims.symbols(term.type.elements)
-            numbers = {name: binding.get(name, 32) for name in names}
-            total += max(dims.evaluate(work, numbers), dims.evaluate(term.type.elements, numbers))
-    return total

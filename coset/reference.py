@@ -18,15 +18,18 @@ from coset.fold import fallback_for
 from coset.frontends.onnx import import_model
 from coset.frontends.stablehlo import import_stablehlo
 from coset.infinities import LOST, ExactOutputs
+from coset.ir import dims
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import Term
+from coset.ir.types import TensorType
 from coset.noise import floating, largest_step, moved, nudged, rounded, weight_bytes, wide
 
 STABLEHLO = (".mlir", ".mlirbc", ".stablehlo", ".bc")
 SUMS = ("stablehlo.dot_general", "stablehlo.convolution", "stablehlo.reduce", "stablehlo.reduce_window")
 GROWING = ("stablehlo.add", "stablehlo.subtract", "stablehlo.multiply", "stablehlo.exponential", "stablehlo.power")
+ENDLESS = 1 << 62  # FLOP
 SHAKEN_BYTES = 64 << 20  # of weights, up to which the noise of constants is measured too
 
 
@@ -198,3 +201,21 @@ def renamed(original: Program, written: Program, feed: Feed) -> Feed:
     """Inputs of `original` under the names that `written` has for them, in the same order."""
     names = zip(original.inputs, written.inputs, strict=True)
     return {str(theirs.attribute("name")): feed[ours.attribute("name")] for ours, theirs in names}
+
+
+def work_of(program: Program, binding: Mapping[str, int]) -> int:
+    """FLOP, roughly, under numbers for all symbols: those of `binding`, 32 for what it does not name; loops take `ENDLESS`."""
+    total = 0
+    for term in program.terms():
+        if term.op.name in ("stablehlo.while", "chlo.scan"):
+            return ENDLESS
+        if isinstance(term.type, TensorType) and term.type.shape is not None:
+            work = (
+                term.type.elements
+                if term.op.flops is None
+                else term.op.flops(term.type, [operand.type for operand in term.operands], dict(term.attributes))
+            )
+            names = dims.symbols(work) | dims.symbols(term.type.elements)
+            numbers = {name: binding.get(name, 32) for name in names}
+            total += max(dims.evaluate(work, numbers), dims.evaluate(term.type.elements, numbers))
+    return total

@@ -7,14 +7,15 @@ weighs more than twice the original's is a different one: it overflows where the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 import ml_dtypes
 import numpy as np
 
 from coset.check import CheckReport, Difference
-from coset.feeds import Feed, cases
+from coset.feeds import INFINITE, Case, Feed, cases
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate
 from coset.ir.op import Array
@@ -23,6 +24,7 @@ from coset.ir.term import Term
 from coset.ir.types import DTYPES, F64, DType, TensorType
 from coset.noise import weight_bytes
 from coset.prove.retyped import retyped
+from coset.reference import against_reference, values_in_order, work_of
 from coset.rules.definition import evaluate_defined
 from coset.rules.ranges import class_of
 
@@ -31,6 +33,8 @@ LEAST = {"f16": 2.0**-8, "f8": 0.0}  # weights below which nothing counts
 HEAVIER = 2.0  # times as heavy as the original
 EXPONENTS = (0, 3, 6, 9, 12)  # of the factors of ordinary inputs: they fill the range of f16
 MOST_BYTES = 64 << 20  # of weights, above which a program is not evaluated in f64
+MOST_WORK = 1 << 31  # FLOP, above which it is not evaluated as it is stored
+STORED = "the evaluator, which rounds where the programs store"
 WIDE = {dtype: F64 for dtype in DTYPES.values() if dtype.kind == "float" and dtype.bits <= 32}
 
 
@@ -44,13 +48,15 @@ class Weighed:
 
 @dataclass(frozen=True)
 class Scales:
-    """The original's heaviest values by case; none where nothing is narrow, or it cannot be evaluated."""
+    """The `original` and its heaviest values by case; none where nothing is narrow, or it cannot be evaluated."""
 
+    original: Program
     feeds: Mapping[str, Feed]
     heaviest: Mapping[str, Weighed]
 
-    def compare(self, report: CheckReport, program: Program) -> CheckReport:
-        """`report` with a difference for the case on which `program` is too heavy, if there is one."""
+    def compare(self, report: CheckReport, program: Program, exceptions: AbstractSet[str] = frozenset()) -> CheckReport:
+        """`report` with a difference for the case on which `program` is too heavy, if there is one, or with those of what both store.
+        `exceptions`: those of the rules that it rests on."""
         for case, own in self.heaviest.items():
             found = _heaviest(program, self.feeds[case], report.binding)
             if found is not None and found.weight > HEAVIER * own.weight:
@@ -58,17 +64,35 @@ class Scales:
                 return replace(
                     report, differences=[*report.differences, Difference(case, program.outputs[0][0], np.inf, np.inf, 0.0, problem)]
                 )
+        return as_stored(self.original, program, report, exceptions) if self.heaviest else report
+
+
+def as_stored(original: Program, other: Program, report: CheckReport, exceptions: AbstractSet[str]) -> CheckReport:
+    """`report`, or how `other` differs from the original where both are evaluated with every value rounded to the type that it is stored
+    in, as a GPU runs them: ONNX Runtime's kernels for the CPU compute 16-bit floats in f32, which hides what overflows or loses digits."""
+    if work_of(original, report.binding) > MOST_WORK:
         return report
+
+    def run(feed: Feed) -> Feed:
+        return values_in_order(original, other, feed)
+
+    found = against_reference(original, run, report.binding, exceptions=exceptions, draw=_ordinary)
+    return report if found.ok else replace(report, differences=[*report.differences, *found.differences], by=STORED)
+
+
+def _ordinary(program: Program, binding: Mapping[str, int], seed: int) -> Iterator[Case]:
+    """The drawn inputs of numbers: what happens to NaN and infinities does not depend on what runs the program."""
+    return (case for case in cases(program, binding, seed) if case.name not in ("nan", INFINITE))
 
 
 def scales_of(program: Program, binding: Mapping[str, int]) -> Scales:
     """The original, weighed."""
     if not any(map(_narrow, program.terms())) or program.effects is not None or weight_bytes(program) > MOST_BYTES:
-        return Scales({}, {})
+        return Scales(program, {}, {})
     normal = next(case for case in cases(program, binding) if case.name == "normal")
     feeds = {f"2^{exponent} times normal": _scaled(normal.feed, program, exponent) for exponent in EXPONENTS}
     found = {case: _heaviest(program, feed, binding) for case, feed in feeds.items()}
-    return Scales(feeds, {case: own for case, own in found.items() if own is not None})
+    return Scales(program, feeds, {case: own for case, own in found.items() if own is not None})
 
 
 def _scaled(feed: Feed, program: Program, exponent: int) -> Feed:

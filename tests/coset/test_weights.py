@@ -16,7 +16,7 @@ from coset.egraph.limits import Limits
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import DTYPES, F16, F32, DType, tensor
-from coset.weights import scales_of
+from coset.weights import as_stored, scales_of
 
 assert coset.dialects
 FINE = CheckReport({}, cases=["normal"])
@@ -46,6 +46,21 @@ def test_a_scale_behind_a_product_is_too_heavy_where_the_range_is_small(dtype: s
     if not same:
         assert report.worst is not None and "times as heavy as the heaviest value of the original" in str(report.worst)
         assert scales_of(behind, {}).compare(FINE, front).ok  # the way back makes nothing heavier
+
+
+def _shifted(dtype: DType, by: float) -> Program:
+    """(x + by) - by, which is 2 x - x for 0."""
+    x = input_term("x", tensor(dtype, 64))
+    number = make("stablehlo.broadcast_in_dim", (constant(np.asarray(by, dtype.numpy)),), {"shape": (64,), "broadcast_dimensions": ()})
+    return Program((x,), (("y", make("stablehlo.subtract", (make("stablehlo.add", (x, number)), number))),))
+
+
+@pytest.mark.parametrize(("by", "same"), [(0.0, True), (0.5, True), (1000.0, False)])
+def test_digits_that_are_lost_where_values_are_stored_in_few_bits_are_seen(by: float, same: bool) -> None:
+    """ONNX Runtime's kernels for the CPU compute (x + 1000) - 1000 in f32, and a GPU in f16."""
+    report = as_stored(_shifted(F16, 0.0), _shifted(F16, by), FINE, frozenset())
+    assert report.ok is same
+    assert same or report.by == "the evaluator, which rounds where the programs store"
 
 
 def test_what_has_no_narrow_floats_is_not_evaluated() -> None:
