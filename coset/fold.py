@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from coset.rules.definition import evaluate_defined
 
 KNOWN = ("builtin.constant", "builtin.absent")  # values already
 FEW = 16  # roundings of the largest element, up to which a runtime has computed the same constant
+ONE_WAY = 0.125  # roundings for each summand, where all sums round one way: equal numbers one after the other, in eight lanes
 COARSE = 2.0**-16  # ... of a type of fewer digits one
 LARGE = 1 << 22  # bytes for which threads are begun
 
@@ -77,7 +79,7 @@ def fold(
                 missing = _without_value(asked, fallback)
                 continue
             given = {} if runtime is None else runtime(list(known), source)
-            apart = {term: array for term, array in given.items() if not _is_near(known[term].attribute("value").array(), array, exact)}
+            apart = {term: array for term, array in given.items() if not _is_near(term, known[term], array, exact)}
             missing = _around(order, apart.keys()) if exact else frozenset()
             if not missing:
                 known |= {term: constant(constant_of(array, term.tensor.dtype)) for term, array in apart.items()}
@@ -100,18 +102,32 @@ def fold(
     return tuple(results), count
 
 
-def _is_near(own: Array, given: Array, exact: bool) -> bool:
-    """Whether two values of a constant have the same bits or, where they need not be exact, differ by roundings: of a sum that cancels,
-    which are small beside its largest element. Then the evaluator's is as right as the runtime's, and has a certificate."""
+def _is_near(term: Term, value: Term, given: Array, exact: bool) -> bool:
+    """Whether two values of a constant term have the same bits or, where they need not be exact, differ by roundings: of a sum that
+    cancels, which are small beside its largest element. Then the evaluator's is as right as the runtime's, and has a certificate."""
+    own = value.attribute("value").array()
     if exact or own.dtype.kind in "biuO":
         return bool(np.array_equal(own.reshape(-1).view(np.uint8), np.ascontiguousarray(given).reshape(-1).view(np.uint8)))
     with np.errstate(all="ignore"):
         left, right = (wide(array) for array in (own, given))
         finite = np.isfinite(left) & np.isfinite(right)
         step = roundoff(own.dtype)
-        most = (FEW * step if step < COARSE else step) * float(np.max(np.abs(left), initial=0.0, where=finite))
+        count = FEW + _summands(term) * ONE_WAY
+        most = (count * step if step < COARSE else step) * float(np.max(np.abs(left), initial=0.0, where=finite))
         close = finite & (np.abs(left - right) <= most)
     return bool(np.all(close | (left == right) | (np.isnan(left) & np.isnan(right))))
+
+
+def _summands(term: Term) -> float:
+    """How many numbers the longest sum in a constant term has, at most: what an op reads for each element that it gives."""
+    sums = []
+    for each in topological([term]):
+        sizes = [
+            prod(one.type.static) for one in (each, *each.operands) if isinstance(one.type, TensorType) and one.type.static is not None
+        ]
+        if len(sizes) > 1:
+            sums.append(max(sizes[1:]) / max(1, sizes[0]))
+    return max(sums, default=0.0)
 
 
 def _around(order: Sequence[Term], terms: AbstractSet[Term]) -> set[Term]:
