@@ -90,7 +90,8 @@ def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
     seconds = {"read": read - started}
     try:
         # steps that are looked for may except as much: what differs so is refuted where there are none
-        report = pair.compared(exceptions=frozenset() if asked.numerics == "exact" else REORDERED)
+        exact = asked.numerics == "exact"
+        report = pair.compared(exact=exact, exceptions=frozenset() if exact else REORDERED)
     except Fails as fails:
         return _refuted_by(pair.failed(fails, asked.counterexample), {**seconds, "compare": time.perf_counter() - read})
     compared = time.perf_counter()
@@ -109,7 +110,7 @@ def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
                 "reason": error.message,
             }  # fmt: skip
             return {"answer": PROVED, "method": "finite fields", **said, "certificate": None, "counterexample": None, "seconds": seconds}
-        strict = pair.compared(exact=asked.numerics == "exact")
+        strict = report if exact else pair.compared()
         if not strict.ok:
             return _refuted(asked, pair, strict, seconds)
         asked.progress("looking for inputs on which they differ")

@@ -226,3 +226,12 @@ def test_free_dims_are_sizes_that_weights_have(tmp_path: Path) -> None:
     found.graph.initializer.append(onnx.numpy_helper.from_array(weights, "k"))
     report = compared(tmp_path, found, found)
     assert report.ok and report.binding["ch"] == 3 and report.binding["h"] >= 40
+
+
+def test_exact_compares_bits_before_it_looks_for_steps(tmp_path: Path) -> None:
+    """ONNX Runtime's Relu leaves a zero of either sign as it is, its Max does not, and the definitions have both as one maximum."""
+    paths = tmp_path / "one.onnx", tmp_path / "other.onnx"
+    for path, text in zip(paths, ("y = Max(x, z)", "y = Relu(x)"), strict=True):
+        onnx.save(model(text), path)
+    assert prove(Proving(*paths, "exact", seconds=2.0))["answer"] == "refuted"
+    assert prove(Proving(*paths, "reassociates", seconds=2.0))["answer"] == "proved"
