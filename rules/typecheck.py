@@ -7,7 +7,6 @@ import multiprocessing
 import os
 import random
 from collections.abc import Hashable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import lru_cache
 
 import coset.ir.sent
@@ -44,7 +43,7 @@ def type_errors(rules: Sequence[Rule]) -> list[RuleError]:
     _shares[:] = [[] for _ in range(4 * processors)]
     for rule in rules:
         _shares[families[rule.family] % len(_shares)].append(rule)
-    with ProcessPoolExecutor(processors, mp_context=multiprocessing.get_context("fork")) as pool:
+    with multiprocessing.get_context("fork").Pool(processors) as pool:
         found = [error for errors in pool.map(_of_share, range(len(_shares))) for error in errors]
     _shares.clear()
     return found

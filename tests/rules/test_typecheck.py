@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+import coset.dialects
 from coset.rules import typecheck
 from coset.rules.library import check_files
 
+assert coset.dialects  # a variable of ops is each of them
 RULE = """use stablehlo as hlo, chlo, onnx
 rule choice_through_unary
   "The predicate is a number."
