@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from coset.dialects.expansion import expanded
 from coset.ir.errors import CosetError
+from coset.ir.judging import Ended, judged
 from coset.ir.op import get_op
 from coset.ir.term import topological
 from coset.prove import combiners, obligations
@@ -22,7 +23,6 @@ from coset.prove.grades import as_words, entry_grades
 from coset.prove.ground import broken_definition_tests, broken_tests
 from coset.prove.guards import SECONDS as REPAIRING
 from coset.prove.guards import repairs
-from coset.prove.judging import Ended, judged
 from coset.prove.sample import drawn, results, test_rule
 from coset.prove.verify import NATIVE, NOTHING_COVERED, SECONDS, SLOW, UNTYPED, prove
 from coset.rules.definition import definition_of

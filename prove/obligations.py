@@ -66,7 +66,7 @@ def unsatisfiable(solver: Any, asked: str, *, steps: int) -> bool:
     """Whether Z3 shows that nothing is as the `solver` asserts, with so many of its `steps` and in the time that is left.
 
     `asked` says in a few words what is asserted. Z3 takes another way where it was asked other things before, so an entry is judged in a
-    process of its own (`prove/judging.py`).
+    process of its own (`ir/judging.py`).
 
     Raises:
         Late: the time that was set around it is over.

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import multiprocessing
 import os
 import random
 from collections.abc import Hashable, Sequence
 from functools import lru_cache
 
-import coset.ir.sent
 from coset.ir.errors import CosetError
+from coset.ir.judging import Ended, judged
 from coset.ir.op import Attributes, Op
 from coset.ir.types import DTYPES, TensorType, Type
 from coset.rules.candidates import attribute_values
@@ -19,8 +18,6 @@ from coset.rules.instance import EXPANSION, Search, instances
 from coset.rules.pattern import Application, Pattern, Variable, applications
 from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
-
-assert coset.ir.sent  # mistakes that come from other processes keep what they are about
 
 SYMBOLIC, NUMERIC = 60, 40  # instances tried for each variant
 BUDGET = 800 * EXPANSION  # questions to type rules for each
@@ -31,26 +28,21 @@ MANY = 400  # rules from which on processes beside each other check them, a shar
 HOPELESS = 2  # draws of 2,000 attempts after which a left side that never had a type is not drawn again
 
 
-_shares: list[list[Rule]] = []  # what forked processes take along: rules are not sent
-
-
 def type_errors(rules: Sequence[Rule]) -> list[RuleError]:
     """What is wrong with the types of rules: one error an entry, the first one found."""
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     if len(rules) < MANY or processors < 2:
         return _type_errors(rules)
     families = {family: place for place, family in enumerate(dict.fromkeys(rule.family for rule in rules))}
-    _shares[:] = [[] for _ in range(4 * processors)]
+    shares: dict[str, list[Rule]] = {str(place): [] for place in range(4 * processors)}
     for rule in rules:
-        _shares[families[rule.family] % len(_shares)].append(rule)
-    with multiprocessing.get_context("fork").Pool(processors) as pool:
-        found = [error for errors in pool.map(_of_share, range(len(_shares))) for error in errors]
-    _shares.clear()
-    return found
+        shares[str(families[rule.family] % len(shares))].append(rule)
 
+    def ended(name: str, error: Ended) -> list[RuleError]:
+        raise error
 
-def _of_share(number: int) -> list[RuleError]:
-    return _type_errors(_shares[number])
+    found = judged(list(shares), lambda name: _type_errors(shares[name]), ended, seconds=None, workers=processors)
+    return [error for errors in found.values() for error in errors]
 
 
 def _type_errors(rules: Sequence[Rule]) -> list[RuleError]:

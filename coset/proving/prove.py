@@ -110,8 +110,7 @@ def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
                 "reason": error.message,
             }  # fmt: skip
             return {"answer": PROVED, "method": "finite fields", **said, "certificate": None, "counterexample": None, "seconds": seconds}
-        strict = report if exact else pair.compared()
-        if not strict.ok:
+        if not exact and not (strict := pair.compared()).ok:
             return _refuted(asked, pair, strict, seconds)
         asked.progress("looking for inputs on which they differ")
         try:

@@ -13,11 +13,11 @@ import z3
 
 from coset.cli import run
 from coset.ir.errors import CosetError
+from coset.ir.judging import Ended, judged
 from coset.prove import check as prover
 from coset.prove import obligations
 from coset.prove.check import Effort, check_rules, entry_tests, shown_of, verify, weaker, write_lock
 from coset.prove.deadline import Late, Time, left, look, until
-from coset.prove.judging import Ended, judged
 from coset.rules.library import load
 from coset.rules.lock import NAME, Locked, read_lock, save_lock, text_hash
 from coset.rules.rule import Rule
@@ -102,7 +102,7 @@ def test_a_judge_that_does_not_end_is_ended(written: Callable[[str], Path], monk
         return honest(rules, seed)
 
     monkeypatch.setattr(prover, "entry_tests", endless)
-    monkeypatch.setattr("coset.prove.judging.SLACK", 0)
+    monkeypatch.setattr("coset.ir.judging.SLACK", 0)
     verdicts = {verdict.name: verdict for verdict in verify([path], seconds=1.0)[0]}
     assert verdicts["broadcast_without_some_ones"].assurance == "unknown" and verdicts["broadcast_without_some_ones"].method.endswith(
         "it was ended"

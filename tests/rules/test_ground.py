@@ -11,13 +11,10 @@ from rule_texts import HEADER, read_rules
 
 import coset.dialects
 from coset.cli import run
-from coset.ir.op import find_op
-from coset.ir.registry import withdraw
 from coset.ir.types import DTYPES
 from coset.prove.check import check, verify, write_lock
 from coset.prove.ground import broken_tests
 from coset.rules import syntax
-from coset.rules.definition import _DEFINITIONS
 from coset.rules.format import format_text
 from coset.rules.literals import array
 from coset.rules.parser import parse
@@ -147,14 +144,7 @@ op ground.Joined(xs..: F[_]) -> F[_]
 """
     path = tmp_path / "given.rules"
     path.write_text(text)
-    try:
-        errors = verify([path])[1]
-    finally:
-        for name in ("ground.Scaled", "ground.Joined"):
-            op = find_op(name)
-            assert op is not None
-            _DEFINITIONS.pop(name)
-            withdraw(op)
+    errors = verify([path])[1]
     assert [(error.place.line, error.message) for error in errors if error.place] == [
         (9, "`ground.Scaled` gives [3., 6.], its test says [3., 5.]"),
         (15, "`ground.Joined` gives [1., 2.], its test says [1.]"),

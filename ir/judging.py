@@ -1,6 +1,7 @@
 """Entries judged in processes of their own: one that goes on after its time is ended, whatever it is doing, and the others are not.
 
-A judge keeps to its time by itself (`prove/deadline.py`); the system ends the process of one that does not, by the processor's clock.
+A judge keeps to its time by itself, as provers do (`prove/deadline.py`); the system ends the process of one that does not, by the
+processor's clock.
 """
 
 from __future__ import annotations
