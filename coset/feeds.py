@@ -39,7 +39,6 @@ ONES, HALVES = np.array([0.0, -0.0, 1.0, -1.0]), np.array([0.0, -0.0, *(sign * h
 FEW, LIGHT, MOST_TURNS = 64, 1 << 16, 12  # elements of inputs, bytes of weights, cases
 LIGHT_INPUTS = 1 << 20  # bytes of drawn inputs
 SMALL = 9  # the largest of small integers
-PICTURE = 4  # dims of an input, of which the first one counts samples
 BATCH_NAMES = ("batch", "b", "n", "batch_size", "N", "B")
 
 
@@ -115,12 +114,9 @@ def trials(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, int
 
 
 def _batches(program: Program) -> set[str]:
-    """The dims that are called as those of a batch are, and lead the others of an input; and what leads a picture, whatever exporters call
-    it, if it is nowhere else."""
+    """The dims that are called as those of a batch are, and lead the others of an input."""
     shapes = [type.shape for term in program.inputs for type in tensors_in(term.type) if type.shape is not None and len(type.shape) > 1]
-    behind = {name for shape in shapes for dim in shape[1:] for name in dims.symbols(dim)}
-    leading = [(dims.alone(shape[0]), len(shape)) for shape in shapes]
-    return {name for name, rank in leading if name is not None and (name in BATCH_NAMES or (rank >= PICTURE and name not in behind))}
+    return {name for shape in shapes if (name := dims.alone(shape[0])) in BATCH_NAMES and name is not None}
 
 
 def _free(program: Program, names: Iterable[str], given: Mapping[str, int]) -> list[str]:

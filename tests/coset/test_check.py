@@ -307,16 +307,16 @@ def test_dims_of_different_names_are_given_different_numbers(tmp_path: Path) -> 
     assert told.binding == {"rows": 5, "cols": 5} and told.compare(other, exact=False).ok
 
 
-def test_what_leads_a_picture_counts_samples(tmp_path: Path) -> None:
-    """Whatever it is called one sample is drawn, and two in one case: what holds of one sample only is another program."""
+def test_two_samples_are_drawn_in_one_case(tmp_path: Path) -> None:
+    """What holds of one sample only is another program."""
     paths = []
     for number, shape in enumerate(("0, -1", "1, -1")):
-        text = f"""<ir_version: 8, opset_import: ["": 17]> g (float[unk__653, 3, 4, 4] x) => (float[m, k] y)
+        text = f"""<ir_version: 8, opset_import: ["": 17]> g (float[batch, 3, 4, 4] x) => (float[m, k] y)
             <int64[2] s = {{{shape}}}> {{ y = Reshape(x, s) }}"""
         paths.append(tmp_path / f"{number}.onnx")
         onnx.save(onnx.parser.parse_model(text), paths[-1])
     oracle = Oracle(paths[0], import_model(paths[0]), {})
-    assert oracle.binding == {"unk__653": 1}
+    assert oracle.binding == {"batch": 1}
     assert {run.case.name: run.case.feed["x"].shape[0] for run in oracle.runs}["normal, of other sizes"] == 2
     worst = oracle.compare(paths[1], exact=False).worst
     assert worst is not None and not worst.ok and worst.case == "normal, of other sizes"
