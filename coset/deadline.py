@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import faulthandler
-import gc
 import multiprocessing
 import os
-import signal
 import sys
 import tempfile
 import time
@@ -17,15 +14,14 @@ from multiprocessing.connection import Connection
 from typing import IO, Any, TypeVar
 
 import coset.ir.sent
+from coset.egraph.child import DYING, how_it_ended, settle
 from coset.ir.errors import CosetError
-from coset.ir.orphan import end_with
 
 assert coset.ir.sent  # what goes to the other process keeps its identity there
 
 T = TypeVar("T")
 USUAL = 600.0  # s, for a comparison
 ASKED_EVERY = 0.5  # s, between looks at the user's interrupt
-DYING = 5.0  # s, for a process whose memory is large
 LONGER = "nothing was written; does a loop of the model end? More time: --check-time-limit S; smaller numbers for free dims: --dim NAME=N"
 SMALLER = "nothing was written; does the model run by itself, in the memory that there is? --dim NAME=N gives smaller numbers to free dims"
 
@@ -82,7 +78,7 @@ def within(
             receiver.close()
         words.seek(0)
         raise found.otherwise or Unknown(
-            f"the process of {doing} is gone, {_death(child.exitcode or 0, words.read().decode(errors='replace'))}", help=SMALLER
+            f"the process of {doing} is gone; {how_it_ended(child.exitcode or 0, words.read().decode(errors='replace'))}", help=SMALLER
         )
 
 
@@ -128,11 +124,7 @@ def _answer(receiver: Connection, seconds: float, say: Callable[[str], None], do
 
 
 def _child(work: Callable[[Talk], Any], sender: Connection, words: IO[bytes], parent: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
-    end_with(parent)
-    faulthandler.disable()
-    os.dup2(words.fileno(), 2)  # a library's last words are no message to the user, but say what happened
-    gc.freeze()  # what the parent made is not looked through here, nor its pages copied
+    settle(words, parent)
     try:
         try:
             message = ("done", work(Talk(sender)))
@@ -160,13 +152,3 @@ def _error(parts: tuple[type[CosetError], tuple[Any, ...], dict[str, Any]]) -> C
 def _sendable(error: BaseException) -> BaseException:
     """What the other process can make again: exceptions of libraries may ask for more than a copy gives them."""
     return error if type(error).__module__ == "builtins" else RuntimeError(f"{type(error).__name__}: {error}")
-
-
-def _death(code: int, words: str) -> str:
-    """How a process ended, by its exit code and its last words."""
-    last = next((line.strip()[:300] for line in reversed(words.splitlines()) if line.strip()), "")
-    if code == -signal.SIGKILL:
-        return "killed (SIGKILL): by the system, when memory ran out, or by somebody"
-    if code < 0:
-        return f"it died of {signal.Signals(-code).name}" + (f": {last}" if last else "")
-    return last or f"it ended with exit code {code}"

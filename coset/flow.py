@@ -265,8 +265,7 @@ def _raced(
     first = flow.timed(path, options, task)
     if first is None:
         raise CosetError("--measure times programs, and nothing here runs this one", help="leave it out, or write ONNX")
-    tried: dict[int, tuple[_Made, CheckReport, Path]] = {0: (made, check, path)}
-    candidates = [Candidate(0, flow.count(made.program), made.solved.cost, first)]
+    others: list[tuple[int, _Made, Path]] = []
     roots = {made.program.roots}
     for index in range(1, task.job.measure + 1):
         place = folder / f"{index}-{flow.attempt}"
@@ -274,13 +273,17 @@ def _raced(
             other = _make(task, flow, place, prices=strayed(task.job.target, index), known=made.known)
         except CosetError:  # at these prices no program that was found keeps to the limits of the job
             continue
-        if other.program.roots in roots:
-            continue
-        roots.add(other.program.roots)
-        flow.write(other.program, place, options)
-        compared, same = within(partial(_same, task, flow, other, place, folder, options), task.job.check_seconds)
-        call = flow.timed(place, options, task) if same else None
-        if call is not None:
+        if other.program.roots not in roots:
+            roots.add(other.program.roots)
+            flow.write(other.program, place, options)
+            others.append((index, other, place))
+    comparing = partial(_same, task, flow, others, folder, options)
+    reports = within(comparing, task.job.check_seconds * len(others)) if others else []
+    tried: dict[int, tuple[_Made, CheckReport, Path]] = {0: (made, check, path)}
+    candidates = [Candidate(0, flow.count(made.program), made.solved.cost, first)]
+    for (index, other, place), compared in zip(others, reports, strict=True):
+        call = None if compared is None else flow.timed(place, options, task)
+        if compared is not None and call is not None:
             tried[index] = (other, compared, place)
             predicted = reprice(other.program.roots, task.job.target, task.binding)
             candidates.append(Candidate(index, flow.count(other.program), predicted, call))
@@ -292,13 +295,17 @@ def _raced(
 
 
 def _same(
-    task: Task, flow: Flow, other: _Made, place: Path, folder: Path, options: Running | None, _: Talk
-) -> tuple[CheckReport, bool]:  # fmt: skip
-    """The comparison of what was made and written at `place`, and whether it is the same with `options` too."""
+    task: Task, flow: Flow, others: Sequence[tuple[int, _Made, Path]], folder: Path, options: Running | None, _: Talk
+) -> list[CheckReport | None]:  # fmt: skip
+    """The comparison of each program that was made and written; None for one that differs, as it is or with `options`."""
     compare = flow.comparison(task, folder)
-    found = compare(place, exact=other.exact, exceptions=other.exceptions)
-    same = found.ok and (options is None or compare(place, exact=False, running=options, exceptions=other.exceptions).ok)
-    return replace(found, feeds={}), same
+
+    def report(other: _Made, place: Path) -> CheckReport | None:
+        found = compare(place, exact=other.exact, exceptions=other.exceptions)
+        same = found.ok and (options is None or compare(place, exact=False, running=options, exceptions=other.exceptions).ok)
+        return replace(found, feeds={}) if same else None
+
+    return [report(other, place) for _, other, place in others]
 
 
 def _predicted(first: Solved, output: float) -> dict[str, Any]:

@@ -35,6 +35,7 @@ assert coset.ir.sent  # what goes to the other process keeps its identity there
 COLLECTED = (100_000, 20, 10)  # objects, and younger collections, between collections: a search of 2,000 e-nodes made 70 without garbage
 ASKED_EVERY = 0.1  # s, between looks at the user's interrupt
 DECODING = 3e-6  # s for each e-node of a snapshot that is decoded when the search is over (1.2e-6 on the slowest machine that was seen)
+LONGEST = 300  # letters of last words
 DYING = 5.0  # s, for a process whose memory is large
 NAMING = 30.0  # s, at least, for looking for the rule that made one value of two types
 
@@ -120,16 +121,28 @@ def _listen(search: Search, receiver: multiprocessing.connection.Connection, tol
 
 def _death(best: Snapshot | None, code: int, words: str) -> Outcome:
     """What the user is told of a child that died: its exit code and its last words say whether of memory."""
-    last = next((line.strip() for line in reversed(words.splitlines()) if line.strip()), "")
     if code in (0, -signal.SIGABRT) and ("memory allocation" in words or "MemoryError" in words):
         return Outcome(best, "memory", "the search ran out of the memory that it may take (--memory-limit)")
+    return Outcome(best, "died", f"the process that searched is gone; {how_it_ended(code, words)}")
+
+
+def how_it_ended(code: int, words: str) -> str:
+    """How a process ended, by its exit code and its last words."""
+    last = next((line.strip()[:LONGEST] for line in reversed(words.splitlines()) if line.strip()), "")
     if code == -signal.SIGKILL:
-        what = "it was killed (SIGKILL): by the system, when memory ran out, or by somebody"
-    elif code < 0:
-        what = f"it died of {signal.Signals(-code).name}" + (f": {last}" if last else "")
-    else:
-        what = last or f"it ended with exit code {code}"
-    return Outcome(best, "died", f"the process that searched is gone; {what}")
+        return "it was killed (SIGKILL): by the system, when memory ran out, or by somebody"
+    if code < 0:
+        return f"it died of {signal.Signals(-code).name}" + (f": {last}" if last else "")
+    return last or f"it ended with exit code {code}"
+
+
+def settle(words: IO[bytes], parent: int) -> None:
+    """Make this process, which `parent` forked, one that ends with it, whose interrupts are the parent's, and that says `words` alone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
+    end_with(parent)
+    faulthandler.disable()
+    os.dup2(words.fileno(), 2)  # a library's last words are no message to the user, but say what happened
+    gc.freeze()  # what the parent made is not looked through here, nor its pages copied
 
 
 @contextmanager
@@ -148,12 +161,8 @@ def _interrupts() -> Iterator[Callable[[], bool]]:
 
 
 def _child(search: Search, sender: multiprocessing.connection.Connection, limit: int, words: IO[bytes], parent: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
-    end_with(parent)
-    faulthandler.disable()
-    os.dup2(words.fileno(), 2)  # the allocator's last words are no message to the user, but say what happened
+    settle(words, parent)
     _limit_memory(limit)
-    gc.freeze()  # what the parent made is not looked through here, nor its pages copied
     gc.set_threshold(*COLLECTED)
     gc.enable()
     keep_engines()
