@@ -11,8 +11,11 @@ import pytest
 from onnx import helper, numpy_helper
 
 import coset
+from coset import fold
 from coset.backends.onnxruntime import Session
 from coset.frontends.onnx import import_model
+from coset.ir.evaluate import evaluate
+from coset.ir.term import constant, make
 from coset.runtime_fold import runtime_values
 
 F, LONG = np.float32, np.int64
@@ -93,3 +96,13 @@ def test_what_the_runtime_does_not_compute_is_left_to_the_evaluator() -> None:
     )
     unknown, computed = (term for _, term in program.outputs)
     assert set(runtime_values([unknown, computed], program.source)) == {computed}
+
+
+def test_a_long_sum_may_differ_by_roundings_that_go_one_way() -> None:
+    """4,096 equal numbers one after the other are 185 roundings off, which no product of two numbers is."""
+    row, column = (constant(np.full(shape, 0.02, np.float32)) for shape in ((1, 4096), (4096, 1)))
+    contracted = {"lhs_batch": (), "rhs_batch": (), "lhs_contract": (1,), "rhs_contract": (0,)}
+    for term, near in ((make("stablehlo.dot_general", (row, column), contracted), True), (make("stablehlo.multiply", (row, row)), False)):
+        (own,) = evaluate([term], {})
+        assert fold._is_near(term, constant(own), own * np.float32(1 + 1.1e-5), False) is near
+        assert not fold._is_near(term, constant(own), own * np.float32(1 + 1e-3), False)
