@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from coset.backends.onnxruntime import Session
-from coset.feeds import INFINITE, OTHER_SIZES, Case, Draw, Feed, cases, trials, with_other_sizes
+from coset.feeds import ENDS, INFINITE, MIXED, OTHER_SIZES, Case, Draw, Feed, cases, cases_of_bits, trials, with_other_sizes
 from coset.infinities import LOST, Exact, ExactOutputs, problem_at_infinities
 from coset.ir.errors import CosetError
 from coset.ir.held import working_folder
@@ -35,7 +35,7 @@ MOST_NOISE = 0.1
 WAITING = {"session.intra_op.allow_spinning": "0"}  # threads sleep between nodes: spinning took two fifths of a comparison's processor time
 UNOPTIMIZED = Running("off")
 MEASURED = ("", "inputs", "inputs and constants", "inputs, constants and results")  # what was moved, after each measurement
-EXTREME = ("huge", "nan", INFINITE)  # cases on which a level of the runtime may be another program than without it
+EXTREME = ("huge", "nan", INFINITE, ENDS, MIXED)  # cases on which a level of the runtime may be another program than without it
 SHAKEN_BYTES = 512 << 20  # of weights, up to which the constants are moved too
 
 
@@ -125,9 +125,11 @@ class Oracle:
     moved results of every node, which tells what other sums inside the nodes may do.
     """
 
-    def __init__(self, model: Any, program: Program, given: Mapping[str, int], *, seed: int = 0, draw: Draw | None = None) -> None:
+    def __init__(
+        self, model: Any, program: Program, given: Mapping[str, int], *, seed: int = 0, draw: Draw | None = None, exact: bool = False
+    ) -> None:
         """Find numbers for the free dims that the original runs with, and its outputs on the inputs that `draw` makes of `seed` (None: the
-        usual ones, also with other numbers for dims that are not `given`).
+        usual ones, also with other numbers for dims that are not `given`; `exact`: those for comparing bits).
 
         Raises:
             CosetError: the original does not load or does not run on any drawn input.
@@ -135,7 +137,8 @@ class Oracle:
         self.skipped: list[str] = []
         self.runs: list[Run] = []
         self.binding: dict[str, int] = {}
-        self._model, self._program, self._seed, self._draw = model, program, seed, draw or with_other_sizes(cases, given)
+        self._model, self._program, self._seed = model, program, seed
+        self._draw = draw or with_other_sizes(cases_of_bits if exact else cases, given)
         self._measures = [self._move_inputs, self._move_constants, self._move_results]  # of noise, the cheapest first
         refusal = self._run(model, program, given)
         usual = next((run for run in self.runs if run.case.name == "normal"), self.runs[0] if self.runs else None)

@@ -34,8 +34,9 @@ MOST_ROWS = 1 << 24  # of a table whose rows are all looked up
 DRAWN_BYTES = 8  # for each element: numbers are drawn as f64
 SHARE = 4  # of the machine's memory inputs may take one in so many
 APART = 8  # between the numbers of two dims that are to differ
-INFINITE, OTHER_SIZES = "infinite", "normal, of other sizes"  # names of cases
+INFINITE, ENDS, MIXED, OTHER_SIZES = "infinite", "ends", "mixed", "normal, of other sizes"  # names of cases
 ONES, HALVES = np.array([0.0, -0.0, 1.0, -1.0]), np.array([0.0, -0.0, *(sign * half / 2 for half in range(1, 5) for sign in (1, -1))])
+UNUSUAL = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 0.5])
 FEW, LIGHT, MOST_TURNS = 64, 1 << 16, 12  # elements of inputs, bytes of weights, cases
 LIGHT_INPUTS = 1 << 20  # bytes of drawn inputs
 SMALL = 9  # the largest of small integers
@@ -44,7 +45,7 @@ BATCH_NAMES = ("batch", "b", "n", "batch_size", "N", "B")
 
 @dataclass(frozen=True)
 class Case:
-    """One set of inputs and what is special about it (normal, negative, zeros, huge, nan, infinite, wide)."""
+    """One set of inputs and what is special about it (normal, negative, zeros, huge, nan, infinite, ends, mixed, wide)."""
 
     name: str
     feed: Feed
@@ -148,14 +149,15 @@ def with_other_sizes(draw: Draw, given: Mapping[str, int]) -> Draw:
     return drawn
 
 
-def cases(program: Program, binding: Mapping[str, int], seed: int = 0) -> Iterator[Case]:
-    """Inputs of growing nastiness. Integers that a node reads as axes, sizes, places, counts or divisors are such (`coset/roles.py`);
-    others that are read as anything but numbers are 0 and 1, so that what is an index into a table stays in it. Where the tables are seen,
-    all of their rows are read in the cases `wide` of so many seeds, which have all integers of 8 bits too."""
+def cases(program: Program, binding: Mapping[str, int], seed: int = 0, *, ends: bool = False) -> Iterator[Case]:
+    """Inputs of growing nastiness, with `ends` also floats at the ends of their types, and those mixed with infinities, NaN and zeros.
+    Integers that a node reads as axes, sizes, places, counts or divisors are such (`coset/roles.py`); others that are read as anything but
+    numbers are 0 and 1, so that what is an index into a table stays in it. Where the tables are seen, all of their rows are read in the
+    cases `wide` of so many seeds, which have all integers of 8 bits too."""
     tables, plain, roles = _tables(program, binding), plain_integers(program), roles_of(program)
     _refuse_vast(program, binding)
     again = [f"second {number}" for number in range(2, _turns(program, binding) + 1)]
-    for called_so in ("normal", "second", *again, "negative", "zeros", "huge", "nan", INFINITE, "wide"):
+    for called_so in ("normal", "second", *again, "negative", "zeros", "huge", "nan", INFINITE, *((ENDS, MIXED) if ends else ()), "wide"):
         rng, name = np.random.default_rng([seed, *called_so.encode()]), called_so.partition(" ")[0]
         feed: Feed = {}
         whole: Feed = {}  # inputs of which all rows, or all numbers, are drawn
@@ -177,6 +179,12 @@ def cases(program: Program, binding: Mapping[str, int], seed: int = 0) -> Iterat
         special = floats or (plain and name in ("negative", "huge"))
         if wider or name in ("normal", "second", "zeros") or (special and name != "wide"):
             yield Case(called_so, {**fitted(roles, binding, feed, rng), **whole})
+
+
+def cases_of_bits(program: Program, binding: Mapping[str, int], seed: int = 0) -> Iterator[Case]:
+    """`cases` where every bit counts: with the ends of the types. What happens there is a matter of range otherwise, which rules may leave
+    (docs/numerics.md, C)."""
+    return cases(program, binding, seed, ends=True)
 
 
 def _turns(program: Program, binding: Mapping[str, int]) -> int:
@@ -305,6 +313,9 @@ def _draw(rng: np.random.Generator, case: str, dtype: DType, shape: Sequence[int
         values = np.where(rng.integers(0, 2, shape) == 1, -0.0, 0.0)
     elif case == "huge":
         values = values * _huge(dtype)
+    elif case in (ENDS, MIXED):
+        ends = _ends(dtype)
+        values = rng.choice(ends if case == ENDS else np.concatenate([ends, UNUSUAL]), shape)
     elif case == "nan" and values.size:
         values.reshape(-1)[rng.integers(values.size)] = np.nan
     elif case == INFINITE and values.size:
@@ -312,6 +323,15 @@ def _draw(rng: np.random.Generator, case: str, dtype: DType, shape: Sequence[int
             values.reshape(-1)[rng.integers(values.size)] = infinity
     with np.errstate(over="ignore"):
         return np.asarray(values).astype(dtype.numpy)
+
+
+def _ends(dtype: DType) -> np.ndarray[Any, Any]:
+    """The largest, half of it, the smallest normal number and one, of both signs."""
+    if dtype.kind != "float":
+        return np.array([1e9, 1.0, 1e-9, 0.0])
+    info = ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]
+    largest = float(info.max)
+    return np.array([sign * number for number in (largest, largest / 2, float(info.tiny), 1.0) for sign in (1, -1)])
 
 
 def _huge(dtype: DType) -> float:

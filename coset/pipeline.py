@@ -207,7 +207,8 @@ class _Onnx:
 
     def comparison(self, task: Task, folder: Path) -> Compare:
         try:
-            outputs: Compare = Oracle(_original(self.job.model, task.program, folder), task.program, self.job.dims).compare
+            original, exact = _original(self.job.model, task.program, folder), self.job.numerics == "exact"
+            outputs: Compare = Oracle(original, task.program, self.job.dims, exact=exact).compare
         except NotLoaded as error:
             if self.job.keep:
                 raise

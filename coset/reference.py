@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from coset.check import CheckReport, difference, largest
-from coset.feeds import Case, Draw, Feed, cases, trials
+from coset.feeds import Case, Draw, Feed, cases, cases_of_bits, trials
 from coset.fold import fallback_for
 from coset.frontends.onnx import import_model
 from coset.frontends.stablehlo import import_stablehlo
@@ -54,22 +54,23 @@ def read_program(model: Any, *, inline: bool = False) -> Program:
 def against_reference(
     program: Program, run: Callable[[Feed], Feed], given: Mapping[str, int], *, amplified: float = 1.0, sums: float = 1.0,
     exact: bool = False, seed: int = 0, plain: Callable[[Feed], Feed] | None = None, opened: Program | None = None, overlooks: str = "",
-    draw: Draw = cases, exceptions: AbstractSet[str] = frozenset(),
+    draw: Draw | None = None, exceptions: AbstractSet[str] = frozenset(),
 ) -> CheckReport:  # fmt: skip
-    """`run` beside the evaluator's values of `program` on drawn and adversarial inputs, those of `draw`. `amplified`: how many roundings of
-    an input one operand of a product may be off, `sums`: how many of a result its sum; `exact`: every bit counts; `seed`: of the inputs.
-    `plain` runs the same program, op by op, by the library that `run` is made of: where that library itself gains an infinity (its sums
-    overflow in another order) or loses a NaN (its convolutions do not multiply padding), the result need only be what it is there, and the
-    report says so under `apart`; where the program comes so near to the largest number that the order of its sums decides
-    (`near_overflow`), infinities are not judged, nor is what roundings explain where they move most of an output (a variance that is
-    infinite in one order and not in another). `opened`: the program in ops of the algebra, whose noise is taken: what nodes read that were
-    kept cannot be moved. `overlooks`: why a NaN may be lost by `run`, which the report says under `apart` where one is.
-    `exceptions`: those of the rules that `run` rests on.
+    """`run` beside the evaluator's values of `program` on drawn and adversarial inputs, those of `draw` (None: the usual ones).
+    `amplified`: how many roundings of an input one operand of a product may be off, `sums`: how many of a result its sum; `exact`:
+    every bit counts; `seed`: of the inputs. `plain` runs the same program, op by op, by the library that `run` is made of: where that
+    library itself gains an infinity (its sums overflow in another order) or loses a NaN (its convolutions do not multiply padding), the
+    result need only be what it is there, and the report says so under `apart`; where the program comes so near to the largest number
+    that the order of its sums decides (`near_overflow`), infinities are not judged, nor is what roundings explain where they move most
+    of an output (a variance that is infinite in one order and not in another). `opened`: the program in ops of the algebra, whose noise
+    is taken: what nodes read that were kept cannot be moved. `overlooks`: why a NaN may be lost by `run`, which the report says under
+    `apart` where one is. `exceptions`: those of the rules that `run` rests on.
 
     Raises:
         CosetError: the evaluator runs the program on no drawn input.
     """
     refusal = apart = ""
+    draw = draw or (cases_of_bits if exact else cases)
     for binding in trials(program, given):
         report = CheckReport(dict(binding))
         usual: dict[str, float] = {}  # the largest element of each output on the first inputs

@@ -16,7 +16,7 @@ import numpy as np
 from coset.answer import save_bytes
 from coset.backends.onnxruntime import Session, Unending
 from coset.check import CheckReport, Oracle, difference
-from coset.feeds import Draw, Feed, bindings, cases, seeds_for, with_other_sizes
+from coset.feeds import Draw, Feed, bindings, cases, cases_of_bits, seeds_for, with_other_sizes
 from coset.fold import fallback_for
 from coset.ir import dims
 from coset.ir.errors import CosetError
@@ -136,7 +136,7 @@ class Pair:
             CosetError: the first runs on none of them.
             Fails: the second has no value on some on which the first has.
         """
-        draw = with_other_sizes(cases, self.dims) if draw is None else draw
+        draw = with_other_sizes(cases_of_bits if exact else cases, self.dims) if draw is None else draw
         as_called = self.names.same and [name for name, _ in self.before.outputs] == [name for name, _ in self.after.outputs]
         try:
             if as_called and self.by_runtime:

@@ -46,7 +46,7 @@ def differing(asked: Asked) -> dict[str, Any]:
         report = compare_files(asked.first, asked.second, asked.dims, exact=exact, exceptions=ALLOWED)
     else:
         try:
-            report = Oracle(asked.first, one, asked.dims).compare(asked.second, exact=exact, exceptions=ALLOWED)
+            report = Oracle(asked.first, one, asked.dims, exact=exact).compare(asked.second, exact=exact, exceptions=ALLOWED)
         except NotLoaded:
             report = by_evaluator(one, other, asked.dims, exact=exact, exceptions=ALLOWED)
     found = compared(one, other, report.binding, numerics=asked.numerics, seconds=asked.seconds)
