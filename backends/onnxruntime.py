@@ -36,6 +36,7 @@ LEVELS = {
     "all": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
 }
 Feed = Mapping[str, Any]
+LIBRARIES: list[str] = []  # shared libraries whose ops every session of this process knows, and of those that it forks
 PATIENCE = 300.0  # s, for one run
 THREADS = 2  # of a session, where nothing says how many
 _FOREIGN = {  # element types that the binding does not give back as arrays; those under a byte it gives packed or not at all
@@ -53,6 +54,24 @@ class NotLoaded(CosetError):
 
 class Unending(CosetError):
     """A run that was stopped, as it came to no end."""
+
+
+def use_library(path: str | Path) -> None:
+    """Load the shared library of custom ops at `path`: every session from here on knows its ops. It is code, which runs as it is loaded.
+
+    Raises:
+        CosetError: it is no library of custom ops of ONNX Runtime's, or it was made for another version.
+    """
+    help = "give the shared library that `SessionOptions.register_custom_ops_library` takes"
+    if not Path(path).is_file():
+        raise CosetError(f"there is no library of custom ops at `{path}`", help=help)
+    library = str(Path(path).resolve())  # the loader looks elsewhere for a bare name
+    try:
+        onnxruntime.SessionOptions().register_custom_ops_library(library)
+    except Exception as error:  # the binding raises a dozen classes of its own and RuntimeError
+        raise CosetError(f"no custom ops are loaded from `{path}`: {_first_line(error)}", help=help) from None
+    if library not in LIBRARIES:
+        LIBRARIES.append(library)
 
 
 def _silent() -> Any:
@@ -102,6 +121,8 @@ class Session:
         if profile:
             options.profile_file_prefix = str(Path(tempfile.mkdtemp(prefix="coset-profile-")) / "ort")
         self._watched = watched
+        for library in LIBRARIES:
+            options.register_custom_ops_library(library)
         if folder is not None:
             options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
         for key, value in (entries or {}).items():
@@ -117,7 +138,8 @@ class Session:
             )
         except Exception as error:  # the binding raises a dozen classes of its own and RuntimeError
             kind = NotLoaded if any(word in str(error) for word in _UNKNOWN) else CosetError
-            raise kind(f"ONNX Runtime does not load {name}: {_first_line(error)}") from None
+            help = "kernels for ops of its own come with --custom-op-library" if _UNKNOWN[1] in str(error) else ""
+            raise kind(f"ONNX Runtime does not load {name}: {_first_line(error)}", help=help) from None
         self.inputs = tuple(value.name for value in self._session.get_inputs())
         self.defaults = tuple(value.name for value in self._session.get_overridable_initializers())
         self.outputs = tuple(value.name for value in self._session.get_outputs())

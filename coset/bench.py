@@ -8,20 +8,22 @@ from functools import partial
 from typing import Any
 
 from coset.backends.onnxruntime import Session
-from coset.feeds import Feed, bindings, cases
+from coset.feeds import Feed, Sample, bindings, cases
 from coset.frontends.onnx import import_model
 from coset.ir.errors import CosetError
 from coset.reference import is_stablehlo
 from coset.running import stored
+from coset.samples import with_samples
 from coset.targets.running import Running
 from coset.timing import Program, Protocol, Timing, measure
 
 
 def bench(
-    models: Sequence[str], *, rounds: int, dims: Mapping[str, int], progress: Callable[[str], None] = lambda _: None
-) -> list[dict[str, Any]]:
+    models: Sequence[str], *, rounds: int, dims: Mapping[str, int], samples: Sequence[Sample] = (),
+    progress: Callable[[str], None] = lambda _: None,
+) -> list[dict[str, Any]]:  # fmt: skip
     """Time each model with ONNX Runtime's optimizer off and on (its full level), and with the options that it carries where it carries
-    some, on the same drawn inputs.
+    some, on the same inputs: the first of the samples, or drawn ones.
 
     Raises:
         CosetError: a model cannot be read or run, is given twice, or does not run on the inputs of the first.
@@ -32,7 +34,7 @@ def bench(
         raise CosetError(f"`{twice}` is given twice", help="a copy under another name can be timed against it")
     for model in filter(is_stablehlo, models):
         raise CosetError(f"`{model}` is StableHLO, and it is ONNX Runtime that is timed", help="coset optimize MODEL.mlir -o MODEL.onnx")
-    feed = working_feed(models[0], dims)
+    feed = working_feed(models[0], dims, samples)
     variants: dict[str, Program] = {}
     for model in models:
         for name, options in _variants(model, progress).items():
@@ -69,13 +71,13 @@ def summary(name: str, timing: Timing) -> dict[str, Any]:
     return {"name": name, "median_ms": timing.median * 1e3, "min_ms": timing.minimum * 1e3, "runs": timing.calls}
 
 
-def working_feed(model: str, dims: Mapping[str, int]) -> Feed:
-    """Drawn inputs that the model runs with.
+def working_feed(model: str, dims: Mapping[str, int], samples: Sequence[Sample] = ()) -> Feed:
+    """Inputs that the model runs with: the first of the samples, or drawn ones.
 
     Raises:
         CosetError: none was found.
     """
-    program = import_model(model)
+    program = with_samples(import_model(model), samples)
     session = Session(model, level="off")
     refusal = ""
     for binding in bindings(program, dims):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from coset.backends.onnxruntime import Session
-from coset.feeds import ENDS, INFINITE, MIXED, OTHER_SIZES, Case, Draw, Feed, cases, cases_of_bits, trials, with_other_sizes
+from coset.feeds import ENDS, INFINITE, MIXED, OTHER_SIZES, SAMPLE, Case, Draw, Feed, cases, cases_of_bits, trials, with_other_sizes
 from coset.infinities import LOST, Exact, ExactOutputs, problem_at_infinities
 from coset.ir.errors import CosetError
 from coset.ir.held import working_folder
@@ -36,6 +36,7 @@ WAITING = {"session.intra_op.allow_spinning": "0"}  # threads sleep between node
 UNOPTIMIZED = Running("off")
 MEASURED = ("", "inputs", "inputs and constants", "inputs, constants and results")  # what was moved, after each measurement
 EXTREME = ("huge", "nan", INFINITE, ENDS, MIXED)  # cases on which a level of the runtime may be another program than without it
+OF_SAMPLES = "sample inputs must be such that the model takes (--sample-inputs)"
 SHAKEN_BYTES = 512 << 20  # of weights, up to which the constants are moved too
 
 
@@ -161,9 +162,11 @@ class Oracle:
                 except CosetError as error:
                     if case.name == OTHER_SIZES:
                         continue  # they are a choice of ours
+                    if case.name.startswith(SAMPLE):
+                        raise CosetError(f"the original model does not run on {case.name}: {error.message}", help=OF_SAMPLES) from None
                     refusal = error.message
                     self.skipped.append(case.name)
-                    if case.name == "normal":
+                    if case.name == "normal" and not self.runs:
                         break
                     continue
                 self.runs.append(Run(case, outputs, dict.fromkeys(outputs, 0.0), ExactOutputs(program, case.feed)))

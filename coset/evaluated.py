@@ -103,7 +103,7 @@ def _joint(name: str, term: Term, joints: list[Term]) -> Term:
     if not isinstance(term.type, TensorType) or term.type.shape is None:
         raise CosetError(
             f"`{name}` has no value here, and its type is not known: the model cannot be compared",
-            help="say the type and shape of the node's results in the model (value_info)",
+            help="say the type and shape of the node's results in the model (value_info), or give its kernels (--custom-op-library)",
         )
     joints.append(input_term(name, term.type))
     return joints[-1]

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -24,6 +25,8 @@ from coset.roles import fitted, roles_of
 from coset.whole_numbers import plain_integers
 
 Feed = dict[str, np.ndarray[Any, Any]]
+Sample = str | Path | Mapping[str, Any]
+"""Inputs that a user knows: the path of a file or a folder of arrays (`coset/samples.py`), or arrays by the names of inputs."""
 # what a free dim may be when the user does not say: the first one that the original program runs with is taken
 DIM_CANDIDATES = (32, 64, 16, 224, 128, 1, 2, 8, 320, 4)
 FITTING = (224, 32)  # ... beside one that is a size of the program's own
@@ -34,34 +37,42 @@ MOST_ROWS = 1 << 24  # of a table whose rows are all looked up
 DRAWN_BYTES = 8  # for each element: numbers are drawn as f64
 SHARE = 4  # of the machine's memory inputs may take one in so many
 APART = 8  # between the numbers of two dims that are to differ
-INFINITE, ENDS, MIXED, OTHER_SIZES = "infinite", "ends", "mixed", "normal, of other sizes"  # names of cases
+INFINITE, ENDS, MIXED, OTHER_SIZES, SAMPLE = "infinite", "ends", "mixed", "normal, of other sizes", "sample"  # names of cases
 ONES, HALVES = np.array([0.0, -0.0, 1.0, -1.0]), np.array([0.0, -0.0, *(sign * half / 2 for half in range(1, 5) for sign in (1, -1))])
 UNUSUAL = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 0.5])
 FEW, LIGHT, MOST_TURNS = 64, 1 << 16, 12  # elements of inputs, bytes of weights, cases
 LIGHT_INPUTS = 1 << 20  # bytes of drawn inputs
 SMALL = 9  # the largest of small integers
+SAMPLES = "samples"  # of a program's source: inputs that its user gave (`coset/samples.py`)
 BATCH_NAMES = ("batch", "b", "n", "batch_size", "N", "B")
 
 
 @dataclass(frozen=True)
 class Case:
-    """One set of inputs and what is special about it (normal, negative, zeros, huge, nan, infinite, ends, mixed, wide)."""
+    """One set of inputs and what is special about it (sample 1, normal, negative, zeros, huge, nan, infinite, ends, mixed, wide)."""
 
     name: str
     feed: Feed
 
 
 Draw = Callable[[Program, Mapping[str, int], int], Iterator[Case]]
-"""Inputs of a program under numbers for its dims, by a seed; a case named `normal` comes first where there is one."""
+"""Inputs of a program under numbers for its dims, by a seed; samples come first, and then a case named `normal` where there is one."""
 
 
 def bindings(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Numbers for the program's dim symbols, most natural first; the user's numbers are never changed.
+    """Numbers for the program's dim symbols, most natural first; the user's numbers, and those of the first sample, are never changed.
 
     Raises:
-        CosetError: `given` names a symbol that the program has not, or a number below 1.
+        CosetError: `given` names a symbol that the program has not, a number below 1, or another one than the first sample has.
     """
     symbols = program.symbols()
+    sampled = sampled_sizes(program)
+    for name, number in given.items():
+        if sampled.get(name, number) != number:
+            raise CosetError(
+                f"the dim `{name}` is {sampled[name]} in the sample inputs, and {number} by --dim", help="leave one of them out"
+            )
+    given = {**sampled, **given}
     for name, number in given.items():
         if name not in symbols:
             raise CosetError(f"the model has no free dim `{name}`", help=f"it has: {', '.join(symbols) or 'none'}")
@@ -90,6 +101,24 @@ def bindings(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, i
             yield found
 
 
+def sizes_in(program: Program, feed: Mapping[str, Any]) -> dict[str, int]:
+    """The numbers of the free dims that are dims of inputs, as the first array has them."""
+    found: dict[str, int] = {}
+    for term in program.inputs:
+        shape = term.type.shape if isinstance(term.type, TensorType) else None
+        for dim, size in zip(shape or (), np.shape(feed[term.attribute("name")]), strict=False):
+            name = dims.alone(dim)
+            if name is not None:
+                found.setdefault(name, size)
+    return found
+
+
+def sampled_sizes(program: Program) -> dict[str, int]:
+    """The numbers of free dims in the first sample of the user's."""
+    feeds: Sequence[Feed] = program.source.get(SAMPLES, ())
+    return {name: size for name, size in sizes_in(program, feeds[0]).items() if size > 0} if feeds else {}
+
+
 def _own_sizes(program: Program) -> list[int]:
     """Sizes that values of the program have, the most frequent ones first: a free dim may have to be one of them."""
     shapes = (type.shape for term in program.terms() for type in tensors_in(term.type) if type.shape is not None)
@@ -106,7 +135,7 @@ def trials(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, int
     """
     found = bindings(program, given)
     first = next(found)
-    free = _free(program, program.symbols(), given)
+    free = _free(program, program.symbols(), {**sampled_sizes(program), **given})
     apart = {**first, **{name: first[name] + APART * place for place, name in enumerate(free)}}
     if len(free) > 1 and sum(_drawn_bytes(program, apart).values()) <= _most_drawn():
         yield apart
@@ -131,7 +160,7 @@ def with_other_sizes(draw: Draw, given: Mapping[str, int]) -> Draw:
     differ, and with two samples in place of one, where that takes no time: what holds of one order of sizes only, or of one sample, is no
     program."""
 
-    def drawn(program: Program, binding: Mapping[str, int], seed: int) -> Iterator[Case]:
+    def with_others(program: Program, binding: Mapping[str, int], seed: int) -> Iterator[Case]:
         yield from draw(program, binding, seed)
         free = _free(program, binding, given)
         turned = {**binding, **{name: binding[other] for name, other in zip(free, reversed(free), strict=True)}}
@@ -140,16 +169,36 @@ def with_other_sizes(draw: Draw, given: Mapping[str, int]) -> Draw:
         if turned == dict(binding):
             return
         try:
-            first = next(draw(program, turned, seed), None)
+            first = next((case for case in draw(program, turned, seed) if not case.name.startswith(SAMPLE)), None)
         except CosetError:  # they are too many numbers then
             return
         if first is not None:
             yield Case(OTHER_SIZES, first.feed)
 
-    return drawn
+    return with_others
 
 
 def cases(program: Program, binding: Mapping[str, int], seed: int = 0, *, ends: bool = False) -> Iterator[Case]:
+    """The samples of the user's, where there are some, and `drawn` inputs, of which there may be none then.
+
+    Raises:
+        CosetError: there are no samples, and the inputs are too large or of a type of which nothing is drawn.
+    """
+    samples = [] if seed else [feed for feed in program.source.get(SAMPLES, ()) if feed.keys() >= names_of(program)]
+    yield from (Case(f"{SAMPLE} {number}", feed) for number, feed in enumerate(samples, 1))
+    try:
+        yield from drawn(program, binding, seed, ends=ends)
+    except CosetError:
+        if not samples:
+            raise
+
+
+def names_of(program: Program) -> set[str]:
+    """What its inputs are called."""
+    return {str(term.attribute("name")) for term in program.inputs}
+
+
+def drawn(program: Program, binding: Mapping[str, int], seed: int = 0, *, ends: bool = False) -> Iterator[Case]:
     """Inputs of growing nastiness, with `ends` also floats at the ends of their types, and those mixed with infinities, NaN and zeros.
     Integers that a node reads as axes, sizes, places, counts or divisors are such (`coset/roles.py`); others that are read as anything but
     numbers are 0 and 1, so that what is an index into a table stays in it. Where the tables are seen, all of their rows are read in the

@@ -20,7 +20,7 @@ from coset.backends.stablehlo_interpreter import Interpreter
 from coset.check import CheckReport, difference
 from coset.evaluated import compared
 from coset.extract.cost import Printable
-from coset.feeds import Feed, bindings
+from coset.feeds import Feed, Sample, bindings
 from coset.flow import Compare, Flow
 from coset.frontends.stablehlo import import_stablehlo
 from coset.ir import dims
@@ -37,6 +37,7 @@ from coset.lowering.primitive import primitive
 from coset.lowering.stablehlo import print_stablehlo, write_stablehlo
 from coset.lowering.stablehlo_ops import has_form
 from coset.reference import against_reference, expected_values, is_stablehlo, read_program, renamed, values_in_order, work_of
+from coset.samples import with_samples
 from coset.targets.running import Running
 from coset.task import Job, Task, phases_for
 
@@ -68,7 +69,7 @@ class _HubFlow:
     @cached_property
     def original(self) -> Program:
         """The model as it came."""
-        return read_program(self.job.model)
+        return with_samples(read_program(self.job.model), self.job.samples)
 
     def chosen(self, _: Program, __: float) -> None:
         """The result carries no options."""
@@ -181,15 +182,17 @@ def _why_not(name: str, attributes: Mapping[str, Any], types: Sequence[Type]) ->
 
 
 def compare_files(
-    first: str, second: str, given: Mapping[str, int], *, exact: bool = False, exceptions: AbstractSet[str] = frozenset()
-) -> CheckReport:
+    first: str, second: str, given: Mapping[str, int], *, exact: bool = False, exceptions: AbstractSet[str] = frozenset(),
+    samples: Sequence[Sample] = (),
+) -> CheckReport:  # fmt: skip
     """The program in `second`, run by ONNX Runtime or evaluated, beside the evaluator's values of that in `first`. Inputs and outputs
-    correspond by their order. Where it is to be `exact` every bit counts; `exceptions` as those of `difference`.
+    correspond by their order. Where it is to be `exact` every bit counts; `exceptions` as those of `difference`; `samples` are inputs of
+    the first to compare on too.
 
     Raises:
         CosetError: a file cannot be read, or the programs have different numbers of inputs or outputs.
     """
-    original, other = read_program(first), read_program(second)
+    original, other = with_samples(read_program(first), samples), read_program(second)
     for what, ours, theirs in (("inputs", original.inputs, other.inputs), ("outputs", original.outputs, other.outputs)):
         if len(ours) != len(theirs):
             raise CosetError(f"`{first}` has {len(ours)} {what}, but `{second}` has {len(theirs)}")

@@ -21,7 +21,7 @@ from coset.check import CheckReport
 from coset.culprit import Candidate, refusal
 from coset.egraph.limits import Limits
 from coset.fault import Made, Runs
-from coset.feeds import Feed, bindings
+from coset.feeds import Feed, Sample, bindings
 from coset.infinities import REORDERED
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
@@ -45,6 +45,7 @@ from coset.package_streams import on_streams
 from coset.plan_price import PlanPrices
 from coset.reference import against_reference, read_program
 from coset.regionwise import Solved
+from coset.samples import with_samples
 from coset.targets.target import Target
 from coset.task import Job, Progress, Searched, Task, phases_for, refuse_idle, solve_task
 from coset.tuning.advised import Picked, advised_by
@@ -99,6 +100,7 @@ class Lowering:
     streams: int | None = None
     admission: Admission = EVERY_RULE
     allow_assumed: bool = False
+    samples: Sequence[Sample] = ()  # inputs of the user's to compare on, beside drawn ones
 
 
 def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
@@ -131,7 +133,7 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
     )  # fmt: skip
     job.own()  # before anything is read
     asked.progress("reading the model")
-    original = read_program(asked.model)
+    original = with_samples(read_program(asked.model), asked.samples)
     task = searched(job, original, recurrences=asked.code != "aten")
     _refuse_foreign_ops(task.program)
     clock.mark("read")

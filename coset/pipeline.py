@@ -19,6 +19,7 @@ from coset.draft import Draft, draft_for
 from coset.egraph.limits import Limits
 from coset.evaluated import Evaluated
 from coset.extract.cost import Printable
+from coset.feeds import Sample
 from coset.flow import Compare, Flow, run_flow
 from coset.frontends.onnx import import_model
 from coset.frontends.onnx_inner import Rewrite, written_anew
@@ -39,6 +40,7 @@ from coset.ranges import Span, stretches
 from coset.reference import is_stablehlo, values_of
 from coset.rules.written import WrittenRule
 from coset.runtime_fold import runtime_values
+from coset.samples import with_samples
 from coset.targets.running import KEY, Running
 from coset.targets.target import Target
 from coset.task import Job, Progress, Task, finish, phases_for, solve_task, usual_dims
@@ -96,6 +98,7 @@ def optimize(
     allow_assumed: bool = False,
     keep_functions: bool = False,
     check_seconds: float = USUAL,
+    sample_inputs: Sequence[Sample] = (),
 ) -> Optimized:
     """The cheapest program for `target` that the rules show equal to `model`, compared with it on drawn and adversarial inputs.
 
@@ -109,9 +112,10 @@ def optimize(
     definitions. `keep_values` are values inside an ONNX model that the result computes under the same names. `numerics_for` gives other
     numerics to values by the names of values or nodes (`{"encoder/*": "exact"}`), which are searched by themselves. With `certificate` the
     result carries the steps that `coset verify` checks. Functions of an ONNX model's own are replaced by their nodes, which are optimized
-    with what is around them, unless `keep_functions` leaves them as they are. The comparison runs in a process of its own and takes at most
-    `check_seconds`; what was not compared is not handed out. The checked file stays where temporary files go as long as
-    the result is in use.
+    with what is around them, unless `keep_functions` leaves them as they are. `sample_inputs` are inputs that the model is known to take
+    (`coset.samples.with_samples`): it is compared on them too, and on them alone if it takes nothing that is drawn. The comparison runs in
+    a process of its own and takes at most `check_seconds`; what was not compared is not handed out. The checked file stays where temporary
+    files go as long as the result is in use.
 
     Raises:
         CosetError: bad input, with place and remedy. `RefutedRule`, `UnshownRule`: one of `rules` is false, or nothing is shown of it.
@@ -123,6 +127,7 @@ def optimize(
     zones = tuple(Zone(*item) for item in (numerics_for or {}).items())
     job = replace(job, admission=Admission(tuple(disable_rules), tuple(only_rules)), keep=tuple(keep_values), zones=zones)
     job = replace(job, allow_assumed=allow_assumed, keep_functions=keep_functions, check_seconds=check_seconds)
+    job = replace(job, samples=tuple(sample_inputs))
     draft = Draft(f"optimized{suffix(resolved)}")
     try:
         program, report, proof = _run(job, draft.path, started)
@@ -213,7 +218,8 @@ class _Onnx:
             if self.job.keep:
                 raise
             task.job.progress(f"{error.message}; the evaluator compares")
-            return Evaluated(import_model(self.job.model, inline=not self.job.keep_functions), self.job.dims)
+            program = with_samples(import_model(self.job.model, inline=not self.job.keep_functions), self.job.samples)
+            return Evaluated(program, self.job.dims)
         if not self.job.keep:
             return outputs
         from coset.keeping import KeptValues  # which few ask for
@@ -263,7 +269,7 @@ def _read(job: Job) -> Task:
         help = INSTEAD.get(job.target.dialect, "`coset targets` says what each takes")
         raise CosetError(f"the target `{job.target.name}` takes no ONNX model", help=help)
     job.progress("reading the model")
-    program = import_model(job.model, rewrite=_inner(job), keep=job.keep, inline=not job.keep_functions)
+    program = with_samples(import_model(job.model, rewrite=_inner(job), keep=job.keep, inline=not job.keep_functions), job.samples)
     if job.target.standard:
         program = without_runtimes(program)
     return Task(job, program, usual_dims(program, job.dims), phases_for(job, _newest(program, job.target)), runtime_values)

@@ -12,8 +12,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from coset.check import CheckReport, difference, largest
-from coset.feeds import Case, Draw, Feed, cases, cases_of_bits, trials
+from coset.check import OF_SAMPLES, CheckReport, difference, largest
+from coset.feeds import SAMPLE, Case, Draw, Feed, cases, cases_of_bits, trials
 from coset.fold import fallback_for
 from coset.frontends.onnx import import_model
 from coset.frontends.stablehlo import import_stablehlo
@@ -161,9 +161,12 @@ def expected_values(
         try:
             outputs = values_of(program, case.feed)
         except (CosetError, ValueError) as error:
+            if case.name.startswith(SAMPLE):
+                said = getattr(error, "message", error)
+                raise CosetError(f"the original model has no value on {case.name}: {said}", help=OF_SAMPLES) from None
             report.skipped.append(case.name)
             report.reasons.append(str(getattr(error, "message", error)))
-            if case.name == "normal":
+            if case.name == "normal" and not report.cases:
                 return
             continue
         still = outputs if shaking is program else values_of(shaking, case.feed)

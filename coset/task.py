@@ -26,7 +26,7 @@ from coset.extract.gym import Named, render_problem, side_by_side
 from coset.extract.placement import NOWHERE
 from coset.extract.products import product_seconds
 from coset.extract.select import Selection, reprice, select
-from coset.feeds import bindings
+from coset.feeds import Sample, bindings
 from coset.fold import Runtime, fold
 from coset.ir import dims
 from coset.ir.errors import CosetError
@@ -82,6 +82,7 @@ class Job:
     watch: Watch = SILENT  # who is told how a search goes
     allow_assumed: bool = False  # whether rules of the user's may fire of which nothing is shown
     check_seconds: float = USUAL  # of the comparison with the original
+    samples: Sequence[Sample] = ()  # inputs of the user's to compare on, beside drawn ones
     keep_functions: bool = False  # functions of an ONNX model's own stay calls; else their nodes take the place of these
 
     @property

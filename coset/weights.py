@@ -96,8 +96,8 @@ def scales_of(program: Program, binding: Mapping[str, int]) -> Scales:
     """The original, weighed."""
     if not any(map(_narrow, program.terms())) or program.effects is not None or weight_bytes(program) > MOST_BYTES:
         return Scales(program, {}, {})
-    normal = next(case for case in cases(program, binding) if case.name == "normal")
-    feeds = {f"2^{exponent} times normal": _scaled(normal.feed, program, exponent) for exponent in EXPONENTS}
+    first = next(cases(program, binding))
+    feeds = {f"2^{exponent} times {first.name}": _scaled(first.feed, program, exponent) for exponent in EXPONENTS}
     found = {case: _heaviest(program, feed, binding) for case, feed in feeds.items()}
     return Scales(program, feeds, {case: own for case, own in found.items() if own is not None})
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from coset.commands.options import (
     ALLOW_ASSUMED,
+    CUSTOM_OPS,
     DIM,
     DISABLE,
     JSON,
@@ -17,6 +19,7 @@ from coset.commands.options import (
     NUMERICS,
     ONLY,
     RULES,
+    SAMPLES,
     SUCCESS,
     TIME_LIMIT,
     print_json,
@@ -76,12 +79,14 @@ def explain(
 @DISABLE
 @ONLY
 @DIM
+@SAMPLES
 @NATIVE
+@CUSTOM_OPS
 @JSON
 def bisect(
     model: str, max_abs: float | None, max_rel: float | None, target: str | None, numerics: str, time_limit: float, node_limit: int,
     rule_files: tuple[str, ...], allow_assumed: bool, disabled: tuple[str, ...], only: tuple[str, ...], dims: dict[str, int],
-    as_json: bool,
+    samples: tuple[str, ...], as_json: bool,
 ) -> int:  # fmt: skip
     """Optimize MODEL; where its outputs differ too much (1), name the rules, and the values of MODEL, that are to blame."""
     from coset.explaining.bisect import Bounds
@@ -89,7 +94,7 @@ def bisect(
     from coset.explaining.show import show_bisected
 
     job = _job(model, target, numerics, (time_limit, node_limit), rule_files, (disabled, only), dims, allow_assumed=allow_assumed)
-    result = run(job, Bounds(max_abs, max_rel))
+    result = run(replace(job, samples=samples), Bounds(max_abs, max_rel))
     if as_json:
         print_json(result)
     else:

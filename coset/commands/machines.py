@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from coset.answer import save
-from coset.commands.options import DIM, JSON, SUCCESS, print_json, say
+from coset.commands.options import CUSTOM_OPS, DIM, JSON, SAMPLES, SUCCESS, print_json, say
 from coset.ir.errors import CosetError
 
 
@@ -71,13 +71,17 @@ def calibrate(output: str | None, target: str | None, profile: str | None, secon
 @click.option("--against", multiple=True, type=click.Path(), help="further models, timed side by side")
 @click.option("--rounds", default=10, show_default=True, help="blocks of each variant")
 @DIM
+@SAMPLES
+@CUSTOM_OPS
 @JSON
-def bench(model: str, against: tuple[str, ...], rounds: int, dims: dict[str, int], as_json: bool) -> int:
+def bench(
+    model: str, against: tuple[str, ...], rounds: int, dims: dict[str, int], samples: tuple[str, ...], as_json: bool
+) -> int:  # fmt: skip
     """Time MODEL in ONNX Runtime, without and with its own optimizer, in blocks side by side."""
     from coset.bench import bench as run
     from coset.show import show_timings
 
-    timings = run([model, *against], rounds=rounds, dims=dims, progress=say)
+    timings = run([model, *against], rounds=rounds, dims=dims, samples=samples, progress=say)
     if as_json:
         print_json({"variants": timings})
     else:

@@ -11,6 +11,7 @@ from coset.answer import save
 from coset.commands.options import (
     ALLOW_ASSUMED,
     CHECK_TIME_LIMIT,
+    CUSTOM_OPS,
     DIM,
     DISABLE,
     JSON,
@@ -19,6 +20,7 @@ from coset.commands.options import (
     NUMERICS,
     ONLY,
     RULES,
+    SAMPLES,
     TIME_LIMIT,
     UNKNOWN,
     bytes_of,
@@ -69,14 +71,16 @@ from coset.ir.errors import CosetError
 @DISABLE
 @ONLY
 @DIM
+@SAMPLES
 @NATIVE
+@CUSTOM_OPS
 @JSON
 def optimize(
     model: str, output: str, target: str | None, numerics: str, time_limit: float, check_time_limit: float, node_limit: int,
     memory_limit: int, rule_files: tuple[str, ...], report: str | None, measure: int, span: tuple[str, int, int] | None,
     extraction_problem: str | None, certificate: str | None, max_memory: int | None, verbose: bool, allow_assumed: bool,
     keep_functions: bool, zones: dict[str, str], keep: tuple[str, ...], disabled: tuple[str, ...], only: tuple[str, ...],
-    dims: dict[str, int], as_json: bool,
+    dims: dict[str, int], samples: tuple[str, ...], as_json: bool,
 ) -> int:  # fmt: skip
     """Optimize MODEL (ONNX or StableHLO) for a target; the result takes its name when it was compared with MODEL."""
     from coset.admission import Admission
@@ -110,7 +114,7 @@ def optimize(
         job = Job(model, resolved, numerics, limits, rule_files, dims, telling.say, problem, max_memory, measure, proof is not None)
         job = replace(job, admission=Admission(disabled, only), keep=keep, zones=tuple(Zone(*each) for each in zones.items()))
         job = replace(job, drawn=drawn, watch=telling.watch, allow_assumed=allow_assumed, keep_functions=keep_functions)
-        job = replace(job, check_seconds=check_time_limit)
+        job = replace(job, check_seconds=check_time_limit, samples=samples)
         if written.exists() and Path(model).exists() and written.samefile(model):
             telling.say(f"warning: the result takes the place of {model}, which is read")
         found = optimize_file(job, written, proof) if span is None else optimize_range(job, written, Span(*span))
@@ -168,12 +172,14 @@ def optimize(
 @DISABLE
 @ONLY
 @DIM
+@SAMPLES
 @NATIVE
 @JSON
 def lower(
     model: str, output: str, max_memory: int | None, target: str, numerics: str, time_limit: float, node_limit: int,
     rule_files: tuple[str, ...], code: str, checked: str, profile: str | None, streams: int | None, atomics: bool,
-    allow_assumed: bool, disabled: tuple[str, ...], only: tuple[str, ...], dims: dict[str, int], as_json: bool,
+    allow_assumed: bool, disabled: tuple[str, ...], only: tuple[str, ...], dims: dict[str, int], samples: tuple[str, ...],
+    as_json: bool,
 ) -> int:  # fmt: skip
     """Lower MODEL (ONNX or StableHLO) to a Python package that needs torch and not coset."""
     from coset.admission import Admission
@@ -188,7 +194,7 @@ def lower(
     asked = Lowering(
         model, find_target(target), numerics, limits, rule_files, dims, code, Check(checked), say, max_memory=max_memory, atomics=atomics,
         profile=Path(profile) if profile is not None else None, streams=streams, admission=Admission(disabled, only),
-        allow_assumed=allow_assumed,
+        allow_assumed=allow_assumed, samples=samples,
     )  # fmt: skip
     try:
         result = run(asked, Path(output))

@@ -141,6 +141,13 @@ def _import(_: click.Context, __: click.Parameter, modules: tuple[str, ...]) -> 
             raise CosetError(what, help="import it in Python to see where it fails") from None
 
 
+def _use_libraries(_: click.Context, __: click.Parameter, libraries: tuple[str, ...]) -> None:
+    for library in libraries:
+        from coset.backends.onnxruntime import use_library  # and ONNX Runtime: only for those who ask for it
+
+        use_library(library)
+
+
 NUMERICS = click.option("--numerics", default="reassociates", show_default=True, help="exact, reassociates, real, approx or lossy")
 TIME_LIMIT = click.option("--time-limit", type=float, default=30.0, show_default=True, help="seconds of search")
 CHECK_TIME_LIMIT = click.option(
@@ -155,9 +162,17 @@ ALLOW_ASSUMED = click.option(
 DIM = click.option(
     "--dim", "dims", multiple=True, metavar="NAME=N", callback=dims_of, help="a number for a free dim (costs, comparison, timing)"
 )
+SAMPLES = click.option(
+    "--sample-inputs", "samples", multiple=True, type=click.Path(), metavar="PATH",
+    help="inputs to compare on beside drawn ones: an .npz file by the names of inputs, or a folder with input_0.pb ..",
+)  # fmt: skip
 NATIVE = click.option(
     "--native", multiple=True, metavar="MODULE", expose_value=False, callback=_import, help="a module that registers native functions"
 )
+CUSTOM_OPS = click.option(
+    "--custom-op-library", multiple=True, type=click.Path(), metavar="FILE", expose_value=False, callback=_use_libraries,
+    help="a shared library with kernels for ops of the model's own, which ONNX Runtime loads and runs",
+)  # fmt: skip
 JSON = click.option("--json", "as_json", is_flag=True, help="print one JSON object on stdout")
 DISABLE = click.option(
     "--disable-rule", "disabled", multiple=True, metavar="NAME", help="a rule, entry or op left out (`*` as in file names)"

@@ -10,11 +10,13 @@ import click
 from coset.commands.options import (
     ALLOW_ASSUMED,
     CHECK_TIME_LIMIT,
+    CUSTOM_OPS,
     DIM,
     JSON,
     NATIVE,
     NEGATIVE,
     RULES,
+    SAMPLES,
     SUCCESS,
     UNKNOWN,
     file_in_folder,
@@ -46,11 +48,14 @@ SEARCHES = 4  # at most, in one stage of a proof
 @click.option("--certificate", type=click.Path(), help="write the steps, where they are proved equal")
 @click.option("--counterexample", type=click.Path(), help="write inputs on which they differ, and both outputs (.npz)")
 @DIM
+@SAMPLES
 @NATIVE
+@CUSTOM_OPS
 @JSON
 def prove(
     before: str, after: str, numerics: str, rule_files: tuple[str, ...], pairs: dict[str, str], time_limit: float,
-    check_time_limit: float, certificate: str | None, counterexample: str | None, allow_assumed: bool, dims: dict[str, int], as_json: bool,
+    check_time_limit: float, certificate: str | None, counterexample: str | None, allow_assumed: bool, dims: dict[str, int],
+    samples: tuple[str, ...], as_json: bool,
 ) -> int:  # fmt: skip
     """Prove that BEFORE and AFTER are the same program (0), refute it by inputs (1), or say how far it got (3)."""
     from coset.deadline import Unknown, within
@@ -62,9 +67,8 @@ def prove(
     refuse_overwriting((before, after), {"certificate": proof, "counterexample": inputs})
 
     def proved(talk: Talk) -> dict[str, Any]:
-        return run(
-            Proving(Path(before), Path(after), numerics, rule_files, dims, pairs, time_limit, proof, inputs, talk.say, allow_assumed)
-        )
+        files = Path(before), Path(after)
+        return run(Proving(*files, numerics, rule_files, dims, pairs, time_limit, proof, inputs, talk.say, allow_assumed, samples))
 
     try:
         result = within(proved, check_time_limit + SEARCHES * time_limit, say=say, doing="the proof", each=True)
@@ -125,6 +129,8 @@ def verify(
 @click.option("--time-limit", type=click.FloatRange(min=0), default=5.0, show_default=True, help="seconds of search; 0: equal terms only")
 @CHECK_TIME_LIMIT
 @DIM
+@SAMPLES
+@CUSTOM_OPS
 @JSON
 def diff(
     first: str,
@@ -134,6 +140,7 @@ def diff(
     time_limit: float,
     check_time_limit: float,
     dims: dict[str, int],
+    samples: tuple[str, ...],
     as_json: bool,
 ) -> int:
     """Compare the outputs of two models (ONNX or StableHLO) on drawn and adversarial inputs, and their graphs node by node. Exit code 1
@@ -144,7 +151,7 @@ def diff(
 
     page = file_in_folder(html, "page")
     refuse_overwriting((first, second), {"page": page})
-    asked = Asked(first, second, dims, numerics, time_limit, page)
+    asked = Asked(first, second, dims, numerics, time_limit, page, samples)
     result = within(lambda _: differing(asked), check_time_limit + time_limit)
     if as_json:
         print_json(result)

@@ -15,7 +15,7 @@ from coset.answer import save_bytes
 from coset.check import CheckReport
 from coset.egraph.limits import Limits
 from coset.egraph.search import Phase
-from coset.feeds import bindings
+from coset.feeds import Sample, bindings, sampled_sizes
 from coset.frontends.onnx_functions import two_of_one_name
 from coset.infinities import REORDERED
 from coset.ir.errors import CosetError
@@ -40,6 +40,7 @@ from coset.reference import read_program
 from coset.rules.equation import Numerics
 from coset.rules.ranges import class_of
 from coset.rules.rule import permitted
+from coset.samples import with_samples
 from coset.task import permitted_phases, with_witnesses
 from coset.weights import NARROW
 
@@ -66,6 +67,7 @@ class Proving:
     counterexample: Path | None = None
     progress: Progress = lambda _: None
     allow_assumed: bool = False
+    samples: Sequence[Sample] = ()  # inputs of A to compare on, beside drawn ones
 
 
 def prove(asked: Proving) -> dict[str, Any]:
@@ -83,10 +85,12 @@ def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
     started = time.perf_counter()
     asked.progress("reading both models")
     before, after = (read_program(path, inline=True) for path in (asked.before, asked.after))
+    before = with_samples(before, asked.samples)
     names, spare = paired(before, after, asked.pairs)
     read = time.perf_counter()
     asked.progress("comparing them on drawn inputs")
-    pair = Pair((asked.before, asked.after), replace(before, inputs=(*before.inputs, *spare)), after, names, asked.dims)
+    given = {**sampled_sizes(before), **asked.dims}
+    pair = Pair((asked.before, asked.after), replace(before, inputs=(*before.inputs, *spare)), after, names, given)
     seconds = {"read": read - started}
     try:
         # steps that are looked for may except as much: what differs so is refuted where there are none

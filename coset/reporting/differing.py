@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,14 @@ from coset.answer import save
 from coset.backends.onnxruntime import NotLoaded
 from coset.check import CheckReport, Oracle
 from coset.evaluated import compared as by_evaluator
-from coset.feeds import INFINITE
+from coset.feeds import INFINITE, Sample
 from coset.hub_pipeline import compare_files
 from coset.ir.program import Program
 from coset.proving.refute import Names, Pair
 from coset.reference import is_stablehlo, read_program
 from coset.reporting.compare import compared, summary
 from coset.reporting.page import diff_page
+from coset.samples import with_samples
 
 ALLOWED = frozenset({INFINITE})  # a program that was optimized may exchange a NaN and an infinity on infinite inputs
 
@@ -32,6 +33,7 @@ class Asked:
     numerics: str = "reassociates"
     seconds: float = 5.0
     html: Path | None = None
+    samples: Sequence[Sample] = ()  # inputs of the first to compare on, beside drawn ones
 
 
 def differing(asked: Asked) -> dict[str, Any]:
@@ -40,10 +42,10 @@ def differing(asked: Asked) -> dict[str, Any]:
     Raises:
         CosetError: a file cannot be read, or the first model runs on no drawn input.
     """
-    one, other = read_program(asked.first), read_program(asked.second)
+    one, other = with_samples(read_program(asked.first), asked.samples), read_program(asked.second)
     exact = asked.numerics == "exact"
     if is_stablehlo(asked.first) or is_stablehlo(asked.second):
-        report = compare_files(asked.first, asked.second, asked.dims, exact=exact, exceptions=ALLOWED)
+        report = compare_files(asked.first, asked.second, asked.dims, exact=exact, exceptions=ALLOWED, samples=asked.samples)
     else:
         try:
             report = Oracle(asked.first, one, asked.dims, exact=exact).compare(asked.second, exact=exact, exceptions=ALLOWED)

@@ -1,0 +1,151 @@
+"""Inputs that a user gives to compare on, and kernels for ops of a model's own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+
+import coset
+from coset.backends import onnxruntime
+from coset.cli import run
+from coset.ir.errors import CosetError
+
+SQUARES = "t = Relu(x) u = Relu(t) q = Mul(s, s) r = Reshape(u, q) y = Add(r, r)"  # takes few shapes, of which none is drawn for sure
+
+
+def saved(folder: Path, body: str = SQUARES, head: str = "float[n,4] x, int64[2] s", domains: str = "") -> str:
+    path = folder / "model.onnx"
+    text = f'<ir_version: 8, opset_import: ["" : 17{domains}]> g ({head}) => (float[a,b] y) {{ {body} }}'
+    onnx.save(onnx.parser.parse_model(text), path)
+    return str(path)
+
+
+def arrays(rows: int = 9, sides: tuple[int, int] = (2, 3)) -> dict[str, Any]:
+    return {"x": np.random.default_rng(0).standard_normal((rows, 4)).astype(np.float32), "s": np.array(sides, np.int64)}
+
+
+def archive(folder: Path, name: str = "inputs.npz", **given: Any) -> str:
+    np.savez(folder / name, **given)
+    return str(folder / name)
+
+
+def test_a_model_is_compared_on_its_user_s_inputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, out = saved(tmp_path), str(tmp_path / "out.onnx")
+    asked = ["--sample-inputs", archive(tmp_path, **arrays()), "--json"]
+    assert run(["optimize", model, "-o", out, *asked]) == 0
+    check = json.loads(capsys.readouterr().out)["check"]
+    assert check["ok"] and check["inputs"][0] == "sample 1" and check["dims"] == {"n": 9}
+    for command in (["diff", model, out], ["prove", model, out], ["bench", model, "--rounds", "1"], ["bisect", model]):
+        assert run([*command, *asked]) == 0, command
+
+
+def test_samples_alone_are_enough() -> None:
+    """Nothing else that is drawn has a shape that fits: 36 elements."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[9,4] x, int64[2] s) => (float[a,b] y)'
+        " { seven = Constant<value = int64 {7}>() t = Add(s, seven) r = Reshape(x, t) p = Relu(r) y = Relu(p) }"
+    )
+    with pytest.raises(CosetError, match="does not run on drawn inputs"):
+        coset.optimize(model)
+    optimized = coset.optimize(model, sample_inputs=[arrays(sides=(-3, 2)), arrays(sides=(5, -4))])
+    assert optimized.report["check"]["inputs"] == ["sample 1", "sample 2"]
+
+
+def test_a_difference_on_a_sample_alone_is_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, two = tmp_path / "one.onnx", tmp_path / "two.onnx"
+    for path, number in ((one, 1000.25), (two, 0.0)):
+        head = '<ir_version: 8, opset_import: ["" : 17]> g (float[n,4] x) => (float[n,4] y)'
+        constants = f"<float c = {{1000.25}}, float z = {{{number}}}>"
+        onnx.save(onnx.parser.parse_model(f"{head} {constants} {{ p = Equal(x, c) y = Where(p, z, x) }}"), path)
+    sample = archive(tmp_path, x=np.full((2, 4), 1000.25, np.float32))
+    assert run(["diff", str(one), str(two), "--time-limit", "0", "--json"]) == 0
+    assert run(["diff", str(one), str(two), "--time-limit", "0", "--json", "--sample-inputs", sample]) == 1
+    assert "sample 1" in capsys.readouterr().out
+
+
+def test_folders_of_the_model_zoo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tensors by their names, else by their places."""
+    for number in range(2):
+        folder = tmp_path / "data" / f"test_data_set_{number}"
+        folder.mkdir(parents=True)
+        for place, (name, value) in enumerate(arrays().items()):
+            (folder / f"input_{place}.pb").write_bytes(onnx.numpy_helper.from_array(value, name if number else "").SerializeToString())
+    assert run(["optimize", saved(tmp_path), "-o", str(tmp_path / "out.onnx"), "--sample-inputs", str(tmp_path / "data"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["check"]["inputs"][:2] == ["sample 1", "sample 2"]
+
+
+def test_a_counterexample_is_a_sample(tmp_path: Path) -> None:
+    model = saved(tmp_path)
+    given = {**{f"input {name}": value for name, value in arrays().items()}, "first y": np.zeros(3), "second y": np.zeros(3)}
+    assert run(["optimize", model, "-o", str(tmp_path / "out.onnx"), "--sample-inputs", archive(tmp_path, **given)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"x": arrays()["x"]}, "no array for the input `s`"),
+        ({**arrays(), "z": np.zeros(1)}, "no input `z`"),
+        ({**arrays(), "x": np.zeros((9, 4))}, "elements of float64"),
+        ({**arrays(), "x": np.zeros((9, 5), np.float32)}, r"the shape \[9, 5\]"),
+        ({**arrays(), "x": np.zeros(4, np.float32)}, r"the shape \[4\]"),
+        ({**arrays(), "s": np.array([5, 5])}, "does not run on sample 1"),
+    ],
+)
+def test_what_does_not_fit_is_told(given: dict[str, Any], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out.onnx"
+    model = saved(tmp_path)
+    assert run(["optimize", model, "-o", str(out), "--sample-inputs", archive(tmp_path, **given)]) == 2
+    assert not out.exists()
+    with pytest.raises(CosetError, match=said):
+        coset.optimize(model, sample_inputs=[given])
+
+
+def test_files_that_hold_no_samples_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Objects that would have to be unpickled among them."""
+    model, empty, text = saved(tmp_path), tmp_path / "empty", tmp_path / "text.npz"
+    empty.mkdir()
+    text.write_text("no archive")
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "input_0.pb").write_bytes(b"\xff\xff\xff")
+    objects = archive(tmp_path, "objects.npz", x=np.array([{}], object))
+    for path in (str(empty), str(text), str(broken), objects, str(tmp_path / "missing.npz")):
+        assert run(["optimize", model, "-o", str(tmp_path / "out.onnx"), "--sample-inputs", path]) == 2, path
+        assert "-->" in capsys.readouterr().err
+    sample = archive(tmp_path, **arrays())
+    assert run(["optimize", model, "-o", str(tmp_path / "out.onnx"), "--sample-inputs", sample, "--dim", "n=3"]) == 2
+    assert "the dim `n` is 9 in the sample inputs" in capsys.readouterr().err
+
+
+def test_narrow_floats_are_read_from_bytes(tmp_path: Path) -> None:
+    """Files of NumPy's know no bf16."""
+    model = saved(tmp_path, "t = Add(x, x) y = Cast<to=1>(t)", "bfloat16[n,4] x")
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(onnx.TensorProto.BFLOAT16)
+    path = archive(tmp_path, x=np.ones((2, 4)).astype(dtype))
+    assert run(["optimize", model, "-o", str(tmp_path / "out.onnx"), "--sample-inputs", path]) == 0
+
+
+def test_kernels_for_ops_of_the_model_s_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    library = pytest.importorskip("onnxruntime_extensions", reason="onnxruntime-extensions is not installed").get_library_path()
+    monkeypatch.setattr(onnxruntime, "LIBRARIES", [])
+    body = "t = Relu(x) u = Relu(t) p, q = ai.onnx.contrib.NegPos(u) z = Add(p, q) y = Relu(z)"
+    model, out = saved(tmp_path, body, "float[n,4] x", ', "ai.onnx.contrib" : 1'), str(tmp_path / "out.onnx")
+    assert run(["optimize", model, "-o", out]) == 2
+    assert "--custom-op-library" in capsys.readouterr().err
+    assert run(["optimize", model, "-o", out, "--custom-op-library", library, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["check"]["ok"] and found["nodes"]["after"] < found["nodes"]["before"]
+    assert run(["diff", model, out, "--custom-op-library", library]) == 0
+
+
+def test_what_is_no_library_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = saved(tmp_path)
+    for path in (model, str(tmp_path / "missing.so")):
+        assert run(["optimize", model, "-o", str(tmp_path / "out.onnx"), "--custom-op-library", path]) == 2
+        assert "library" in capsys.readouterr().err
