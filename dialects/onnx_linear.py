@@ -12,7 +12,7 @@ from coset.dialects.hub_terms import reshape
 from coset.dialects.onnx_einsum import einsum
 from coset.dialects.onnx_node import DEFINITIONS, Builder, Built, Node, axes_of, axis_of, definition
 from coset.dialects.onnx_sugar import BROADCASTING_SINCE, sugar, sugar_builders
-from coset.dialects.onnx_windows import padding_of
+from coset.dialects.onnx_windows import conv_transpose, padding_of
 from coset.ir import dims
 from coset.ir.builtin import absent
 from coset.ir.op import find_op
@@ -205,9 +205,23 @@ def _conv(node: Node) -> Built:
     return make("onnx.Conv", (x, w, _optional(node, 2)), {**attributes, "padding": padding})
 
 
+def _transposed_conv(node: Node) -> Built:
+    """Padding in numbers, of the convolution that it is (`transposed_padding`)."""
+    x, w = node.operands[:2]
+    window = w.tensor.static
+    if x.tensor.dtype not in _FLOATS or window is None or len(window) < 3 or x.tensor.rank != len(window):
+        return None
+    if tuple(node.attributes.get("kernel_shape", window[2:])) != window[2:]:
+        return None
+    built = conv_transpose(node)
+    known = isinstance(built, Term) and built.op.name == "onnx.ConvTranspose" and built.operands[:2] == (x, w)
+    return built if known else None
+
+
 definition(*sugar_builders(Path(__file__).with_name("onnx_linear.rules")))(sugar)
 BUILDERS: dict[str, Builder] = {
     "MatMul": _matmul, "Gemm": _gemm, "Einsum": _einsum, "Softmax": _softmax, "LogSoftmax": _softmax, "Conv": _conv,
+    "ConvTranspose": _transposed_conv,
     "LayerNormalization": _layer_normalization, "BatchNormalization": _batch_normalization, "GlobalAveragePool": _global_average_pool,
     "RMSNormalization": _rms_normalization, "InstanceNormalization": _instance_normalization, "Swish": _swish,
     "GroupNormalization": _group_normalization,

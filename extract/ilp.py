@@ -18,13 +18,14 @@ from coset.extract.problem import Picks, Problem, cost_of
 CUT_ROUNDS = 30  # of lazy cuts; after them every class of a strong component gets a place in an order
 SCALE = 1e4  # the upper bound in the program's own unit: HiGHS's tolerances are absolute
 SAME = 1e-9  # relative difference of costs that are one
+PROVED = 1e-7  # ... of a cost and HiGHS's bound of it
 
 
 @dataclass(frozen=True)
 class Exact:
     """What the program found: `picks` (None: nothing better than the upper bound) and a lower bound of every solution's cost.
 
-    `stop`: optimal, nodes (HiGHS's count of branches) or time. The picks may have a cycle unless it is optimal.
+    `stop`: optimal, nodes (HiGHS's count of branches, or near enough) or time. The picks may have a cycle unless it is optimal.
     """
 
     picks: Picks | None
@@ -148,8 +149,8 @@ def relaxed(problem: Problem, upper: float, marks: Landmarks) -> Landmarks:
     return Landmarks(bound, marks.sets, rises)
 
 
-def solve_exactly(problem: Problem, upper: float, *, nodes: int, seconds: float) -> Exact:
-    """The cheapest picks below `upper` (the cost of a known solution).
+def solve_exactly(problem: Problem, upper: float, *, nodes: int, seconds: float, near: float = 0.0) -> Exact:
+    """The cheapest picks below `upper` (the cost of a known solution), up to the share `near` of their cost.
 
     HiGHS is limited by `nodes` branches, which is deterministic; `seconds` is a safety limit over all rounds.
     """
@@ -171,11 +172,12 @@ def solve_exactly(problem: Problem, upper: float, *, nodes: int, seconds: float)
             integrality=integrality,
             bounds=bounds,
             constraints=LinearConstraint(rows, -np.inf, np.array(program.rows.limits)),
-            options={"node_limit": nodes, "time_limit": max(0.1, end - time.monotonic()), "mip_rel_gap": 0.0},
+            options={"node_limit": nodes, "time_limit": max(0.1, end - time.monotonic()), "mip_rel_gap": near},
         )
         if result.mip_dual_bound is not None and np.isfinite(result.mip_dual_bound):
             bound = max(bound, min(upper, float(result.mip_dual_bound) * program.unit * (1 - SAME)))
-        stop = "optimal" if result.status == 0 else "time" if time.monotonic() >= end else "nodes"
+        ended = result.status == 0
+        stop = "optimal" if ended else "time" if time.monotonic() >= end else "nodes"
         if result.x is None:
             return Exact(None, bound, stop)
         picks = program.picks(result.x)
@@ -183,8 +185,9 @@ def solve_exactly(problem: Problem, upper: float, *, nodes: int, seconds: float)
         if not cycles:
             cost = cost_of(problem, picks)
             bound = min(bound, cost)
+            stop = "nodes" if ended and bound < cost * (1 - PROVED) else stop
             return Exact(picks if cost < upper * (1 - SAME) else None, bound, stop)
-        if stop != "optimal":
+        if not ended:
             return Exact(picks, bound, stop)
         for cycle in cycles:
             program.cut(cycle)

@@ -15,7 +15,7 @@ from coset.extract.problem import Picks, Problem, cost_of, needed
 
 SAME = 1e-12  # relative difference of costs that are one
 HELD, LEFT = -1, -2  # instead of a choice: a use for the sake of a move, and its end
-TOUCHES = 300  # for each choice, over all moves: keeps the search linear
+TOUCHES = 300  # for each choice, over all moves: classes that are counted and choices that are looked at; keeps the search linear
 
 
 class Moves:
@@ -193,6 +193,7 @@ class Moves:
                 continue
             choices = self.classes[number]
             if len(choices) > 1:
+                self.touched += len(choices)
                 index = min(range(len(choices)), key=lambda index: self._outlook(number, index, user))
                 if index != self.picks[number] and self._allows(number, index):
                     self._pick(number, index)

@@ -30,14 +30,16 @@ class Effort:
     """When extraction stops trying: a part is solved by elimination where that joins at most `width` classes at once (0: never), and
     over frontiers where at most `states` sets come up (0: never) in one with at most `relaxed` choices. For any other there is a search
     and a bound, which the linear relaxation makes better in one of that size; only one with at most `choices` choices is given to HiGHS,
-    which stops at `nodes` branches for 1,000 choices, fewer for more (None: it is not asked). `seconds`, over all, is a safety limit: a
-    result that it cut short says `time` and may differ from run to run."""
+    which stops at `nodes` branches for 1,000 choices, fewer for more (None: it is not asked). At more than 1,000 it also stops where the
+    best is cheaper by a share of `near` at most: prices are not that good, and to prove it takes as long as to find it. `seconds`, over
+    all, is a safety limit: a result that it cut short says `time` and may differ from run to run."""
 
     width: int = WIDEST
     states: int = STATES
     choices: int = 4_000
     relaxed: int = 20_000
     nodes: int | None = 50
+    near: float = 0.005
     seconds: float = 60.0
 
 
@@ -46,7 +48,7 @@ class Solution:
     """Picks for the classes that the roots need, their cost, a bound that no solution undercuts, and how it was found.
 
     `method`, of the weakest part: pruned (nothing was left to choose), exact (proved best), nodes (best so far when
-    HiGHS had branched often enough), search (too large for HiGHS), time (best so far at the safety limit).
+    HiGHS had branched often enough, or was near enough), search (too large for HiGHS), time (best so far at the safety limit).
     """
 
     picks: Picks
@@ -142,7 +144,7 @@ def _solve_part(part: Part, start: Picks | None, effort: Effort, end: float) -> 
         return _of_the_rest(problem, marked, effort, end)
     if size > effort.choices or effort.nodes is None:
         return Solution(found, cost, bound, "search")
-    return _by_program(problem, marked, effort.nodes * 1_000 // size, end)
+    return _by_program(problem, marked, effort.nodes * 1_000 // size, effort.near if size > 1_000 else 0.0, end)
 
 
 def _marked(searched: Found, cost: float, effort: Effort) -> Found:
@@ -171,10 +173,10 @@ def _of_the_rest(problem: Problem, searched: Found, effort: Effort, end: float) 
     return Solution(picks, cost, cost if rest.method in PROVED else min(bound, cost), "exact" if rest.method in PROVED else rest.method)
 
 
-def _by_program(problem: Problem, searched: Found, nodes: int, end: float) -> Solution:
+def _by_program(problem: Problem, searched: Found, nodes: int, near: float, end: float) -> Solution:
     """What HiGHS finds among the choices that a better solution may have."""
     cost = cost_of(problem, searched.picks)
-    exact = solve_exactly(searched.left.problem, cost, nodes=max(1, nodes), seconds=max(0.0, end - time.monotonic()))
+    exact = solve_exactly(searched.left.problem, cost, nodes=max(1, nodes), near=near, seconds=max(0.0, end - time.monotonic()))
     better = None if exact.picks is None else searched.left.put_back(exact.picks)
     if better is not None and exact.stop != "optimal":
         better = greedy(problem, starts=(better,))

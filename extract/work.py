@@ -126,6 +126,7 @@ CONTRACTIONS: dict[str, Contraction] = {
     "onnx.Gemm": _gemm,
     "stablehlo.convolution": _convolution,
     "onnx.Conv": _convolution,
+    "onnx.ConvTranspose": _transposed_convolution,
     "kernel.transposed_convolution": _transposed_convolution,
     "kernel.filter_gradient": _filter_gradient,
 }

@@ -272,6 +272,8 @@ def _parse(view: memoryview, name: str) -> Model:
     try:
         model.ParseFromString(skeleton(view))
     except (Malformed, DecodeError) as error:
+        if "MaxDepth" in str(error):  # 31 loops in each other
+            help = "protobuf reads 100 messages in each other, and so does ONNX Runtime: make functions of what is nested so deep"
         raise CosetError(f"this is not an ONNX model: {error}", place=Place(name), help=help) from None
     if not model.HasField("graph"):
         raise CosetError("the model has no graph", place=Place(name), help=help)

@@ -131,10 +131,33 @@ def convolution_call(term: Term, dilations: tuple[int, ...], group: int) -> Call
     return Call("Conv", tuple(None if x.op.name == "builtin.absent" else x for x in term.operands), attributes)
 
 
+def print_transposed_convolution(term: Term, _: Context) -> Input:
+    """ConvTranspose: its pads are what the padding of the convolution lacks of the reach of a filter, output padding what is beyond it."""
+    window, strides, dilations = term.operands[1].tensor.static, term.attribute("strides"), term.attribute("dilations")
+    if term.tensor.dtype not in _MATMUL:
+        raise Refused(f"ConvTranspose takes no {term.tensor.dtype} elements")
+    if window is None or not window[2:]:
+        raise Refused("ConvTranspose needs a filter of static shape, with a spatial dim")
+    reaches = [(width - 1) * dilation for width, dilation in zip(window[2:], dilations, strict=True)]
+    padding = term.attribute("padding")
+    more = [max(0, high - reach) for reach, (_, high) in zip(reaches, padding, strict=True)]
+    if any(low > reach for reach, (low, _) in zip(reaches, padding, strict=True)):
+        raise Refused("ConvTranspose takes no negative padding")
+    if any(each >= max(stride, dilation) for each, stride, dilation in zip(more, strides, dilations, strict=True)):
+        raise Refused("ConvTranspose takes no output padding as large as its stride and dilation")
+    ends = [reach + each - high for reach, each, (_, high) in zip(reaches, more, padding, strict=True)]
+    attributes = {
+        "strides": tuple(strides), "dilations": tuple(dilations), "group": term.attribute("group"), "kernel_shape": window[2:],
+        "pads": (*(reach - low for reach, (low, _) in zip(reaches, padding, strict=True)), *ends),
+    } | ({"output_padding": tuple(more)} if any(more) else {})  # fmt: skip
+    return Call("ConvTranspose", tuple(None if x.op.name == "builtin.absent" else x for x in term.operands), attributes)
+
+
 PRINTERS: dict[str, Printer] = {
     "stablehlo.reduce": print_reduction,
     **dict.fromkeys(NAMED, print_reduction),
     "stablehlo.dot_general": print_dot,
     "stablehlo.convolution": print_convolution,
+    "onnx.ConvTranspose": print_transposed_convolution,
     "onnx.Conv": lambda term, _: convolution_call(term, term.attribute("dilations"), term.attribute("group")),
 }

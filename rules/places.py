@@ -23,6 +23,7 @@ PLACES = {
     "stablehlo.pad": {"low": _OFFSET, "high": _OFFSET, "interior": _START},
     "stablehlo.convolution": {**_OF_CONVOLUTION, "feature_group_count": _GROUP, "batch_group_count": _GROUP},
     "onnx.Conv": {**_OF_CONVOLUTION, "group": _GROUP},
+    "onnx.ConvTranspose": {**_OF_CONVOLUTION, "group": _GROUP},
     "stablehlo.reduce_window": {
         "window_dimensions": _COUNT, "window_strides": _COUNT, "base_dilations": _COUNT, "window_dilations": _COUNT, "padding": _PAIR,
     },

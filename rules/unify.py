@@ -110,6 +110,9 @@ def _equations(op: Op, shapes: Sequence[tuple[Dim, ...]], attributes: Mapping[st
     elif op.name == "onnx.Conv" and len(shapes[0]) == len(shapes[1]) >= 2:
         yield shapes[0][1], dims.multiply(shapes[1][1], attributes["group"]), False
         yield from _divided(shapes[1][0], attributes["group"])
+    elif op.name == "onnx.ConvTranspose" and len(shapes[0]) == len(shapes[1]) >= 2:
+        yield shapes[0][1], shapes[1][0], False
+        yield from _divided(shapes[1][0], attributes["group"])
     elif op.name == "stablehlo.concatenate":
         for shape in shapes[1:]:
             if len(shape) == len(shapes[0]):
@@ -141,7 +144,7 @@ def understood(op: Op) -> bool:
 
 _UNDERSTOOD = frozenset({
     "dot_general", "concatenate", "convolution", "broadcast_in_dim", "reshape", "transpose", "reverse", "reduce", "iota", "pad",
-    "onnx.Conv", "map", "reduce_region", "if", "while",
+    "onnx.Conv", "onnx.ConvTranspose", "map", "reduce_region", "if", "while",
 })  # fmt: skip
 
 

@@ -123,9 +123,9 @@ def test_the_integer_program_is_asked_only_where_it_is_wanted(monkeypatch: pytes
     """Without it the search's own solution is handed out, with the search's bound."""
     asked = []
 
-    def program(problem: Problem, upper: float, *, nodes: int, seconds: float) -> Exact:
+    def program(problem: Problem, upper: float, *, nodes: int, seconds: float, near: float) -> Exact:
         asked.append(nodes)
-        return solve_exactly(problem, upper, nodes=nodes, seconds=seconds)
+        return solve_exactly(problem, upper, nodes=nodes, seconds=seconds, near=near)
 
     def weak(problem: Problem, start: Picks, *, end: float) -> Found:
         every = Left(problem, [tuple(range(len(choices))) for choices in problem.classes])
@@ -144,6 +144,21 @@ def test_the_integer_program_is_asked_only_where_it_is_wanted(monkeypatch: pytes
     assert not asked and without is not None and (without.method, without.lower_bound) == ("search", 0.0)
     best = solve(problem, LADDER)
     assert asked and best is not None and best.method == "exact" and best.cost <= without.cost
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_near_enough_is_no_proof(seed: int) -> None:
+    """The cost is no further above the bound than was asked for, and where it may be above it nothing is called optimal."""
+    problem = layered(6, seed)
+    found = greedy(problem)
+    assert found is not None
+    upper = cost_of(problem, found)
+    exact, loose = (solve_exactly(problem, upper, nodes=1_000, seconds=60, near=near) for near in (0.0, 0.2))
+    best = upper if exact.picks is None else cost_of(problem, exact.picks)
+    assert exact.stop == "optimal" and loose.bound <= best * (1 + CLOSE)
+    cost = upper if loose.picks is None else cost_of(problem, loose.picks)
+    assert best * (1 - CLOSE) <= cost <= best * 1.25 and loose.bound >= cost * (0.8 - CLOSE)
+    assert loose.stop == "nodes" or cost == pytest.approx(best, rel=CLOSE)
 
 
 def test_no_time_left_is_said() -> None:
