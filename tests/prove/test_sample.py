@@ -1,9 +1,11 @@
-"""Every rule of the library holds on samples; the lock file. False rules are in test_false.py."""
+"""Rules of the library hold on samples; the lock file. False rules are in test_false.py."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -60,15 +62,21 @@ SLOW = {
 }
 
 
-def _is_slow(entry: str) -> bool:
-    return "." in entry or entry in SLOW  # definitions have up to 40 forms
+OFTEN, SELDOM = 3, 6  # of the quick entries one in so many is tried in the fast suite, of all others one in so many in the slow one
 
 
-ENTRIES = [pytest.param(name, marks=pytest.mark.slow if place % 2 or _is_slow(name) else ()) for place, name in enumerate(NAMES)]
+def _entries() -> list[Any]:
+    """A sample that is the same each time: to try all takes 40 minutes, which `coset check --all` does where one or the prover changed."""
+    quick = [name for name in NAMES if "." not in name and name not in SLOW][::OFTEN]  # definitions have up to 40 forms
+    rest = [name for name in NAMES if name not in quick and crc32(name.encode()) % SELDOM == 0]
+    return [*quick, *(pytest.param(name, marks=pytest.mark.slow) for name in rest)]
+
+
+ENTRIES = _entries()
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-def test_each_rule_of_the_library_holds_on_samples(name: str) -> None:
+def test_a_rule_of_the_library_holds_on_samples(name: str) -> None:
     rules = [rule for rule in load().rules if entry_of(rule) == name]
     for seed in (7, 8, 9):  # four parts side by side have seldom types that fit
         (verdict,) = check_rules(rules, seed=seed, effort=Effort(proofs=False))
