@@ -12,7 +12,7 @@ from coset.dialects.hub_terms import reshape
 from coset.dialects.onnx_einsum import einsum
 from coset.dialects.onnx_node import DEFINITIONS, Builder, Built, Node, axes_of, axis_of, definition
 from coset.dialects.onnx_sugar import BROADCASTING_SINCE, sugar, sugar_builders
-from coset.dialects.onnx_windows import conv_transpose, padding_of
+from coset.dialects.onnx_windows import average_pool, conv_transpose, max_pool, padding_of
 from coset.ir import dims
 from coset.ir.builtin import absent
 from coset.ir.op import find_op
@@ -218,10 +218,24 @@ def _transposed_conv(node: Node) -> Built:
     return built if known else None
 
 
+def _pool(node: Node) -> Built:
+    """A pool over windows that fit, with padding in numbers, and counted all or none of it."""
+    x = node.operands[0]
+    window = node.attributes.get("kernel_shape", ())
+    plain = not node.attributes.get("ceil_mode", 0) and node.results == 1 and x.tensor.rank == len(window) + 2 > 2
+    if not plain or x.tensor.dtype not in _FLOATS:
+        return None
+    built = max_pool(node) if node.name == "MaxPool" else average_pool(node)
+    if not isinstance(built, Term) or built.op.name != f"onnx.{node.name}" or built.operands != (x,):
+        return None
+    padding = [pair for key, value in built.attributes if key in ("padding", "counted", "uncounted") for pair in value]
+    return built if all(low >= 0 and high >= 0 for low, high in padding) else None
+
+
 definition(*sugar_builders(Path(__file__).with_name("onnx_linear.rules")))(sugar)
 BUILDERS: dict[str, Builder] = {
     "MatMul": _matmul, "Gemm": _gemm, "Einsum": _einsum, "Softmax": _softmax, "LogSoftmax": _softmax, "Conv": _conv,
-    "ConvTranspose": _transposed_conv,
+    "ConvTranspose": _transposed_conv, "MaxPool": _pool, "AveragePool": _pool,
     "LayerNormalization": _layer_normalization, "BatchNormalization": _batch_normalization, "GlobalAveragePool": _global_average_pool,
     "RMSNormalization": _rms_normalization, "InstanceNormalization": _instance_normalization, "Swish": _swish,
     "GroupNormalization": _group_normalization,

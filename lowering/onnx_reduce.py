@@ -153,11 +153,38 @@ def print_transposed_convolution(term: Term, _: Context) -> Input:
     return Call("ConvTranspose", tuple(None if x.op.name == "builtin.absent" else x for x in term.operands), attributes)
 
 
+def print_pool(term: Term, _: Context) -> Input:
+    """MaxPool, or AveragePool that counts all of its padding or none."""
+    name = term.op.name.removeprefix("onnx.")
+    window, dilations = term.attribute("window"), term.attribute("dilations")
+    around = [term.attribute(key) for key in (("padding",) if name == "MaxPool" else ("counted", "uncounted"))]
+    used = [padding for padding in around if any(any(pair) for pair in padding)]
+    if term.tensor.dtype not in _MATMUL:
+        raise Refused(f"{name} takes no {term.tensor.dtype} elements")
+    if len(used) > 1:
+        raise Refused("AveragePool counts all of its padding or none")
+    if not all(isinstance(width, int) and width > 0 for width in window):
+        raise Refused(f"{name} needs windows of known size")
+    padding = used[0] if used else ((0, 0),) * len(window)
+    if any(not 0 <= each < width for width, pair in zip(window, padding, strict=True) for each in pair):
+        raise Refused(f"{name} takes no padding as wide as its window")
+    dilated = any(dilation != 1 for dilation in dilations)
+    attributes = {
+        "kernel_shape": tuple(window), "strides": tuple(term.attribute("strides")),
+        "pads": (*(low for low, _ in padding), *(high for _, high in padding)),
+    } | ({"dilations": tuple(dilations)} if dilated else {})  # fmt: skip
+    if name == "MaxPool":
+        return Call(name, term.operands, attributes, since=10 if dilated else 1)
+    counted = {"count_include_pad": 1} if used and used[0] is around[0] else {}
+    return Call(name, term.operands, attributes | counted, since=19 if dilated else 7)
+
+
 PRINTERS: dict[str, Printer] = {
     "stablehlo.reduce": print_reduction,
     **dict.fromkeys(NAMED, print_reduction),
     "stablehlo.dot_general": print_dot,
     "stablehlo.convolution": print_convolution,
     "onnx.ConvTranspose": print_transposed_convolution,
+    **dict.fromkeys(("onnx.MaxPool", "onnx.AveragePool"), print_pool),
     "onnx.Conv": lambda term, _: convolution_call(term, term.attribute("dilations"), term.attribute("group")),
 }
