@@ -35,7 +35,7 @@ from coset.rules.rule import Rule
 from coset.targets.running import Running
 from coset.targets.target import Target
 from coset.task import Searched, Task, finish, keeps_every_bit, refuse_idle, solve_task, wanted_roots, with_witnesses
-from coset.usage import Usage, exceptions_of, used_rules
+from coset.usage import Usage, exceptions_of, together, used_rules
 from coset.weights import Scales, scales_of
 
 LEFT_OUT = 3  # rules without which a program is tried again
@@ -245,7 +245,7 @@ def _make(task: Task, flow: Flow, path: Path, *, prices: Target | None = None, k
     chosen = choose(task, solve_at, flow.steps, reorders=flow.reorders)
     refuse_idle(task.job.target, chosen.solved)
     solved, program, folded = chosen.solved, chosen.program, chosen.folded
-    usage = used_rules(solved)
+    usage = _usage(task, solved)
     wanted = flow.chosen(program, solved.cost)
     flow.write(program, path, wanted)
     exact = _exact(flow, folded, usage)
@@ -372,6 +372,11 @@ def _settled(task: Task, flow: Flow, compare: Compare, made: _Made, path: Path) 
     )
 
 
+def _usage(task: Task, solved: Solved) -> list[Usage]:
+    """The rules that were used, also inside functions that stay."""
+    return together([used_rules(solved), *(each.usage for each in task.functions)])
+
+
 def _exact(flow: Flow, folded: int, usage: Sequence[Usage]) -> bool:
     """Whether a program that rests on these rules, with so many constants computed, is to have every bit of the original."""
     return flow.bitwise and not folded and all(keeps_every_bit(one.rule) for one in usage)
@@ -386,7 +391,7 @@ def _culprit(task: Task, flow: Flow, compare: Compare, attempt: Path, *, exact: 
         solved, _ = solve_task(task, kept, flow.printable(task))
         optimized, folded = finish(task, solved)
         flow.write(optimized, attempt, None)
-        usage = used_rules(solved)
+        usage = _usage(task, solved)
         exceptions = exceptions_of(usage)
         found = compare(attempt, exact=exact and _exact(flow, folded, usage), exceptions=exceptions)
         return found.ok and (heavy is None or heavy(found, optimized, exceptions).ok)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from coset.flow import Compare, Flow, run_flow
 from coset.frontends.onnx import import_model
 from coset.frontends.onnx_inner import Rewrite, written_anew
 from coset.frontends.onnx_unused import without_unused
+from coset.inside import optimized_inside
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import Term
@@ -44,6 +45,7 @@ from coset.samples import with_samples
 from coset.targets.running import KEY, Running
 from coset.targets.target import Target
 from coset.task import Job, Progress, Task, finish, phases_for, solve_task, usual_dims
+from coset.usage import Usage, used_rules
 from coset.zones import Zone
 
 DEFAULT_TARGET = "cpu-onnxruntime"
@@ -112,10 +114,10 @@ def optimize(
     definitions. `keep_values` are values inside an ONNX model that the result computes under the same names. `numerics_for` gives other
     numerics to values by the names of values or nodes (`{"encoder/*": "exact"}`), which are searched by themselves. With `certificate` the
     result carries the steps that `coset verify` checks. Functions of an ONNX model's own are replaced by their nodes, which are optimized
-    with what is around them, unless `keep_functions` leaves them as they are. `sample_inputs` are inputs that the model is known to take
-    (`coset.samples.with_samples`): it is compared on them too, and on them alone if it takes nothing that is drawn. The comparison runs in
-    a process of its own and takes at most `check_seconds`; what was not compared is not handed out. The checked file stays where temporary
-    files go as long as the result is in use.
+    with what is around them, unless `keep_functions` lets them stay, each optimized by itself. `sample_inputs` are inputs that the model is
+    known to take (`coset.samples.with_samples`): it is compared on them too, and on them alone if it takes nothing that is drawn. The
+    comparison runs in a process of its own and takes at most `check_seconds`; what was not compared is not handed out. The checked file
+    stays where temporary files go as long as the result is in use.
 
     Raises:
         CosetError: bad input, with place and remedy. `RefutedRule`, `UnshownRule`: one of `rules` is false, or nothing is shown of it.
@@ -272,7 +274,24 @@ def _read(job: Job) -> Task:
     program = with_samples(import_model(job.model, rewrite=_inner(job), keep=job.keep, inline=not job.keep_functions), job.samples)
     if job.target.standard:
         program = without_runtimes(program)
-    return Task(job, program, usual_dims(program, job.dims), phases_for(job, _newest(program, job.target)), runtime_values)
+    program, functions = (
+        optimized_inside(program, job.model, partial(_optimized, job)) if job.keep_functions and not job.certified else (program, [])
+    )
+    for each in functions:
+        job.progress(f"function {each.name}: {each.before} nodes, {each.after} of them left")
+    phases = phases_for(job, _newest(program, job.target))
+    return Task(job, program, usual_dims(program, job.dims), phases, runtime_values, functions)
+
+
+def _optimized(job: Job, model: Any) -> tuple[Program, Any, list[Usage]]:
+    """A function as it was read, as it is written, and the rules that were used."""
+    inner = replace(job, model=model, extraction_problem=None, max_memory=None, keep=(), zones=(), samples=(), certified=False, dims={})
+    program = import_model(model, rewrite=_inner(inner))
+    if job.target.standard:
+        program = without_runtimes(program)
+    task = Task(inner, program, usual_dims(program, {}), phases_for(inner, _newest(program, job.target)), runtime_values)
+    solved, _ = solve_task(task, task.phases, _printable(task))
+    return program, lower(finish(task, solved)[0]), used_rules(solved)
 
 
 def _inner(job: Job) -> Rewrite:

@@ -162,6 +162,8 @@ def show_optimized(report: Mapping[str, Any]) -> None:
         moved = report["transfers"]
         print_line(f"placement  {report['on_target']} nodes on {report['target']}", markup=False)
         print_line(f"transfers  {moved['count']}, {moved['bytes'] / 1e6:.3f} MB, {moved['seconds'] * 1e3:.3f} ms")
+    for each in report.get("functions", ()):
+        print_line(f"function   {each['name']}: {each['nodes']['before']} nodes -> {each['nodes']['after']}", markup=False)
     if report["kept"]:
         print_line(f"kept       {', '.join(report['kept'])} (written back as they came; no rule sees into them)", markup=False)
     if report["opaque"]:

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import coset.dialects
 from coset.admission import EVERY_RULE, Admission
@@ -45,6 +45,9 @@ from coset.rules.written import WrittenRule
 from coset.targets.ops import check_ops
 from coset.targets.target import Target, get_target, target_names
 from coset.zones import Zone, split
+
+if TYPE_CHECKING:
+    from coset.inside import Inside
 
 assert coset.dialects  # imported so that every op and definition is registered
 
@@ -104,13 +107,14 @@ class Job:
 @dataclass(frozen=True)
 class Task:
     """The program that was read and what it is searched with: `binding` gives numbers to its dim symbols; `runtime` computes its constants,
-    where the result is for one."""
+    where the result is for one. `functions`: of the model's own, which stay and are smaller now."""
 
     job: Job
     program: Program
     binding: Mapping[str, int]
     phases: Sequence[Phase]
     runtime: Runtime | None = None
+    functions: Sequence[Inside] = ()
 
 
 def usual_dims(program: Program, given: Mapping[str, int]) -> dict[str, int]:

@@ -29,6 +29,14 @@ class Usage:
         }  # fmt: skip
 
 
+def together(several: Iterable[Iterable[Usage]]) -> list[Usage]:
+    """What was used in several searches, by the names of the rules."""
+    counts: Counter[Rule] = Counter()
+    for usage in several:
+        counts.update({each.rule: each.count for each in usage})
+    return sorted((Usage(rule, count) for rule, count in counts.items()), key=lambda usage: usage.rule.name)
+
+
 def exceptions_of(usage: Iterable[Usage]) -> frozenset[str]:
     """What a result that rests on these rules excepts; a word weaker than `reassociates` says nothing of infinities and NaN."""
     found: set[str] = set()

@@ -67,7 +67,7 @@ from coset.ir.errors import CosetError
     "--max-memory", metavar="BYTES", callback=bytes_of, help="live bytes of activations that the result may take (1024s: K, M, G)"
 )
 @click.option("--keep-value", "keep", multiple=True, metavar="NAME", help="a value inside MODEL that the result computes under its name")
-@click.option("--keep-functions", is_flag=True, help="leave functions of an ONNX model's own as they are; else they become their nodes")
+@click.option("--keep-functions", is_flag=True, help="functions of an ONNX model's own stay functions; else they become their nodes")
 @DISABLE
 @ONLY
 @DIM
