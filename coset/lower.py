@@ -19,6 +19,7 @@ from coset.admission import EVERY_RULE, Admission
 from coset.backends.torch_package import INSTALL, TorchPackage, installed
 from coset.check import CheckReport
 from coset.culprit import Candidate, refusal
+from coset.deadline import Talk, within
 from coset.egraph.limits import Limits
 from coset.fault import Made, Runs
 from coset.feeds import Feed, Sample, bindings
@@ -101,6 +102,7 @@ class Lowering:
     admission: Admission = EVERY_RULE
     allow_assumed: bool = False
     samples: Sequence[Sample] = ()  # inputs of the user's to compare on, beside drawn ones
+    check_seconds: float | None = None  # of the comparison, in a process of its own; None: in this one, without a limit
 
 
 def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
@@ -169,7 +171,13 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
     check: dict[str, Any] = {}
 
     def checked(beside: Path) -> Mapping[str, Any]:
-        check.update(_checked(asked, original, task, beside, emitted))
+        def compared(talk: Talk) -> dict[str, Any]:
+            return _checked(replace(asked, progress=talk.say), original, task, beside, emitted)
+
+        if asked.check_seconds is None or asked.check is Check.NONE:
+            check.update(_checked(asked, original, task, beside, emitted))
+        else:
+            check.update(within(compared, asked.check_seconds, say=asked.progress))
         return {"check": check}
 
     manifest = write_package(package, folder, checked=checked)

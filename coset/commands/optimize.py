@@ -146,6 +146,7 @@ def optimize(
 @click.option("--target", default="nvidia-h200", show_default=True, help="a name of `coset targets`, or a .toml file")
 @NUMERICS
 @TIME_LIMIT
+@CHECK_TIME_LIMIT
 @NODE_LIMIT
 @RULES
 @ALLOW_ASSUMED
@@ -176,8 +177,8 @@ def optimize(
 @NATIVE
 @JSON
 def lower(
-    model: str, output: str, max_memory: int | None, target: str, numerics: str, time_limit: float, node_limit: int,
-    rule_files: tuple[str, ...], code: str, checked: str, profile: str | None, streams: int | None, atomics: bool,
+    model: str, output: str, max_memory: int | None, target: str, numerics: str, time_limit: float, check_time_limit: float,
+    node_limit: int, rule_files: tuple[str, ...], code: str, checked: str, profile: str | None, streams: int | None, atomics: bool,
     allow_assumed: bool, disabled: tuple[str, ...], only: tuple[str, ...], dims: dict[str, int], samples: tuple[str, ...],
     as_json: bool,
 ) -> int:  # fmt: skip
@@ -194,7 +195,7 @@ def lower(
     asked = Lowering(
         model, find_target(target), numerics, limits, rule_files, dims, code, Check(checked), say, max_memory=max_memory, atomics=atomics,
         profile=Path(profile) if profile is not None else None, streams=streams, admission=Admission(disabled, only),
-        allow_assumed=allow_assumed, samples=samples,
+        allow_assumed=allow_assumed, samples=samples, check_seconds=check_time_limit,
     )  # fmt: skip
     try:
         result = run(asked, Path(output))

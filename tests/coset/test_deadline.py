@@ -119,11 +119,11 @@ def model(tmp_path: Path) -> Path:
     return path
 
 
-def sleeps(*_: object) -> Any:
+def sleeps(*_: object, **__: object) -> Any:
     time.sleep(60)
 
 
-def dies(*_: object) -> Any:
+def dies(*_: object, **__: object) -> Any:
     os.abort()
 
 
@@ -141,6 +141,19 @@ def test_what_was_not_compared_is_not_handed_out(
     assert run(["diff", str(model), str(model), "--check-time-limit", limit, "--time-limit", "0"]) == 3
     with pytest.raises(Unknown):
         coset.optimize(model, check_seconds=float(limit))
+
+
+@pytest.mark.parametrize(("runs", "said"), [(sleeps, "not done after 2 s"), (dies, "died of SIGABRT")])
+def test_a_package_that_was_not_compared_is_not_written(
+    runs: Any, said: str, model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch", reason="the extra `torch` is not installed")
+    monkeypatch.setattr("coset.lower.against_reference", runs)
+    asked = ["lower", str(model), "-o", str(model.with_name("package")), "--target", "nvidia-h200", "--code", "torch"]
+    assert run([*asked, "--check-time-limit", "2" if runs is sleeps else "60"]) == 3
+    error = capsys.readouterr().err.partition("error: ")[2]
+    assert said in error.splitlines()[0] and "help:" in error
+    assert sorted(model.parent.iterdir()) == [model]
 
 
 def test_a_proof_that_hangs_is_unknown(model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
