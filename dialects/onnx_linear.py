@@ -206,12 +206,12 @@ def _conv(node: Node) -> Built:
 
 
 def _transposed_conv(node: Node) -> Built:
-    """Padding in numbers, of the convolution that it is (`transposed_padding`)."""
+    """Padding in numbers, of the convolution that it is, where the sizes are known (see `_pool`)."""
     x, w = node.operands[:2]
     window = w.tensor.static
     if x.tensor.dtype not in _FLOATS or window is None or len(window) < 3 or x.tensor.rank != len(window):
         return None
-    if tuple(node.attributes.get("kernel_shape", window[2:])) != window[2:]:
+    if tuple(node.attributes.get("kernel_shape", window[2:])) != window[2:] or not all(isinstance(size, int) for size in x.tensor.dims[2:]):
         return None
     built = conv_transpose(node)
     known = isinstance(built, Term) and built.op.name == "onnx.ConvTranspose" and built.operands[:2] == (x, w)
@@ -219,11 +219,12 @@ def _transposed_conv(node: Node) -> Built:
 
 
 def _pool(node: Node) -> Built:
-    """A pool over windows that fit, with padding in numbers, and counted all or none of it."""
+    """A pool of known sizes, with padding in numbers, and counted all or none of it. Where a size is free, what the node says of it by its
+    windows, and the model by its declarations, is worth more (`frontends/onnx_results.py`)."""
     x = node.operands[0]
     window = node.attributes.get("kernel_shape", ())
     plain = not node.attributes.get("ceil_mode", 0) and node.results == 1 and x.tensor.rank == len(window) + 2 > 2
-    if not plain or x.tensor.dtype not in _FLOATS:
+    if not plain or x.tensor.dtype not in _FLOATS or not all(isinstance(size, int) for size in x.tensor.dims[2:]):
         return None
     built = max_pool(node) if node.name == "MaxPool" else average_pool(node)
     if not isinstance(built, Term) or built.op.name != f"onnx.{node.name}" or built.operands != (x,):
