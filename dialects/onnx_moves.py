@@ -13,11 +13,13 @@ from coset.dialects.onnx_node import Builder, Built, Node, axes_of, axis_of, con
 from coset.dialects.onnx_sugar import sugar, sugar_builders, sugar_with
 from coset.ir import dims
 from coset.ir.dims import Dim, Poly
+from coset.ir.op import Array
 from coset.ir.term import Term, make
 from coset.ir.types import DTYPES
 
 _FAR = 1 << 31  # positions at or beyond it mean "to the end" (no dim is that long)
 _RANGE_ELEMENTS = 1 << 20
+MOST_PLACES = 1 << 20  # of a Gather, that are looked at
 
 
 def _identity(node: Node) -> Built:
@@ -127,20 +129,31 @@ def _gather(node: Node) -> Built:
     """Elements at numbers that are written down and stand in even steps (one number is in steps of any length), or that count from 0 to
     what is seen to be in range: a slice. Others are data: what lies outside fails."""
     x, indices = node.operands
-    axis, chosen = axis_of(node.attributes.get("axis", 0), x.tensor.rank), node.ints(1)
+    axis = axis_of(node.attributes.get("axis", 0), x.tensor.rank)
     if axis is None or x.tensor.dtype.kind == "string":
         return None
     extent, count = x.tensor.dims[axis], _counted(indices)
     shape = (*x.tensor.dims[:axis], *indices.tensor.dims, *x.tensor.dims[axis + 1 :])
     if count is not None and at_most(count, extent, node.most):
         return reshape(take(x, axis, 0, count), shape)
-    if not isinstance(extent, int) or not chosen or indices.tensor.rank > 1:
+    chosen = _written(node)
+    if not isinstance(extent, int) or chosen is None or not chosen.size:
         return None
-    places = [index + extent if index < 0 else index for index in chosen]
-    step = places[1] - places[0] if len(places) > 1 else 1
-    if step < 1 or places != list(range(places[0], places[-1] + 1, step)) or not 0 <= places[0] <= places[-1] < extent:
+    places = np.where(chosen < 0, chosen + extent, chosen)
+    first, last = int(places[0]), int(places[-1])
+    step = int(places[1]) - first if len(places) > 1 else 1
+    if step < 1 or not 0 <= first <= last < extent or not np.array_equal(places, np.arange(first, last + 1, step)):
         return None
-    return reshape(take(x, axis, places[0], places[-1] + 1, step), shape)
+    return reshape(take(x, axis, first, last + 1, step), shape)
+
+
+def _written(node: Node) -> Array | None:
+    """The numbers of the second operand in a row: dims that are known, or a constant of any length."""
+    chosen, indices = node.ints(1), node.operands[1]
+    if chosen is not None and indices.tensor.rank <= 1:
+        return np.array(chosen, np.int64)
+    found = constant_elements(indices, MOST_PLACES)
+    return None if found is None else found.astype(np.int64).reshape(-1)
 
 
 def bound_of_gather(x: Term, indices: Term, axis: int) -> tuple[str, int] | None:
