@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -122,8 +123,8 @@ class Run:
 class Oracle:
     """The original program, run without optimization, with its outputs on every case.
 
-    Its rounding noise is measured when a comparison asks for it: on moved inputs first, with moved constants then, and at last with
-    moved results of every node, which tells what other sums inside the nodes may do.
+    Its rounding noise is measured when a comparison asks for it, on the cases that differ: on moved inputs first, with moved constants
+    then, and at last with moved results of every node, which tells what other sums inside the nodes may do.
     """
 
     def __init__(
@@ -140,7 +141,8 @@ class Oracle:
         self.binding: dict[str, int] = {}
         self._model, self._program, self._seed = model, program, seed
         self._draw = draw or with_other_sizes(cases_of_bits if exact else cases, given)
-        self._measures = [self._move_inputs, self._move_constants, self._move_results]  # of noise, the cheapest first
+        self._measures = (self._move_inputs, self._move_constants, self._move_results)  # of noise, the cheapest first
+        self._measured: Counter[str] = Counter()  # how many of them were taken of each case
         refusal = self._run(model, program, given)
         usual = next((run for run in self.runs if run.case.name == "normal"), self.runs[0] if self.runs else None)
         self._usual = {} if usual is None else {name: largest(value) for name, value in usual.outputs.items()}
@@ -188,25 +190,35 @@ class Oracle:
         session = _session(model, running)
         results = [session.run(run.case.feed) for run in self.runs]
         del session  # before the original is loaded again
+        report = self._reported(results, self.runs, exact=exact, exceptions=exceptions)
+        ordinary = any(not each.ok and each.case not in EXTREME for each in report.differences)
+        return report if report.ok or running is None or ordinary else self._beside(report, results, running, exceptions)
+
+    def _reported(
+        self, results: Sequence[Feed], runs: Sequence[Run], *, exact: bool, exceptions: AbstractSet[str]
+    ) -> CheckReport:  # fmt: skip
+        """The comparison of `results` with `runs`, for which noise is measured as far as it decides."""
         while True:
-            report = self._report(results, exact=exact, exceptions=exceptions)
-            if report.ok or exact or not self._measures:
-                ordinary = any(not each.ok and each.case not in EXTREME for each in report.differences)
-                return report if report.ok or running is None or ordinary else self._beside(report, results, running, exceptions)
-            self._measures.pop(0)()
+            report = self._report(results, runs, exact=exact, exceptions=exceptions)
+            differing = {each.case for each in report.differences if not each.ok}
+            left = [run for run in self.runs if run.case.name in differing and self._measured[run.case.name] < len(self._measures)]
+            if exact or not left:
+                return report
+            least = min(self._measured[run.case.name] for run in left)
+            now = [run for run in left if self._measured[run.case.name] == least]
+            self._measures[least](now)
+            self._measured.update(run.case.name for run in now)
 
     def _beside(self, report: CheckReport, results: Sequence[Feed], running: Running, exceptions: AbstractSet[str]) -> CheckReport:
         """`results` against the original run with the same options, or `report` where they differ from that too."""
         session = _session(self._model, running)
         own = [replace(run, outputs=session.run(run.case.feed)) for run in self.runs]
-        again = self._report(results, own, exact=False, exceptions=exceptions)
+        again = self._reported(results, own, exact=False, exceptions=exceptions)
         return replace(again, apart=str(report.worst)) if again.ok else report
 
-    def _report(
-        self, results: Sequence[Feed], runs: Sequence[Run] | None = None, *, exact: bool, exceptions: AbstractSet[str]
-    ) -> CheckReport:
-        report = CheckReport(self.binding, [], [], list(self.skipped), measured=MEASURED[len(MEASURED) - 1 - len(self._measures)])
-        for run, found in zip(self.runs if runs is None else runs, results, strict=True):
+    def _report(self, results: Sequence[Feed], runs: Sequence[Run], *, exact: bool, exceptions: AbstractSet[str]) -> CheckReport:
+        report = CheckReport(self.binding, [], [], list(self.skipped), measured=MEASURED[max(self._measured.values(), default=0)])
+        for run, found in zip(runs, results, strict=True):
             case, outputs = run.case, run.outputs
             report.cases.append(case.name)
             report.feeds[case.name] = case.feed
@@ -219,24 +231,24 @@ class Oracle:
                 report.differences.append(judge(case.name, name, expected, found[name], run.noise[name]))
         return report
 
-    def _move_inputs(self) -> None:
+    def _move_inputs(self, runs: Sequence[Run]) -> None:
         session = _session(self._model)
-        for run in self.runs:
+        for run in runs:
             _listen(run, session, moved(run.case.feed))
 
-    def _move_constants(self) -> None:
-        self._shake(nudged)
+    def _move_constants(self, runs: Sequence[Run]) -> None:
+        self._shake(nudged, runs)
 
-    def _move_results(self) -> None:
-        self._shake(rounded)
+    def _move_results(self, runs: Sequence[Run]) -> None:
+        self._shake(rounded, runs)
 
-    def _shake(self, shake: Callable[[Program, int], Program]) -> None:
+    def _shake(self, shake: Callable[[Program, int], Program], runs: Sequence[Run]) -> None:
         for path in _shaken(self._program, shake):
             try:
                 session = _session(path)
             except CosetError:
                 continue  # it has a node in a form that the runtime has no kernel for: that shows no noise
-            for run in self.runs:
+            for run in runs:
                 _listen(run, session, run.case.feed)
                 _listen(run, session, moved(run.case.feed))
             del session  # before the next one is made

@@ -224,7 +224,7 @@ def _interpret(original: Program, written: Program, report: CheckReport) -> None
     name = f"{case.name}, interpreted"
     report.cases.append(name)
     for (output, value), result in zip(expected.items(), results, strict=True):
-        report.differences.append(difference(name, output, value, result, noise[output], exact=False))
+        report.differences.append(difference(name, output, value, result, noise()[output], exact=False))
 
 
 def _numbers(program: Program, arrays: Sequence[Any]) -> dict[str, int]:
