@@ -62,7 +62,7 @@ SLOW = {
 }
 
 
-OFTEN, SELDOM = 3, 6  # of the quick entries one in so many is tried in the fast suite, of all others one in so many in the slow one
+OFTEN, SELDOM = 6, 10  # of the quick entries one in so many is tried in the fast suite, of all others one in so many in the slow one
 
 
 def _entries() -> list[Any]:
