@@ -248,7 +248,7 @@ def _make(task: Task, flow: Flow, path: Path, *, prices: Target | None = None, k
     usage = _usage(task, solved)
     wanted = flow.chosen(program, solved.cost)
     flow.write(program, path, wanted)
-    exact = _exact(flow, folded, usage)
+    exact = _exact(task, flow, folded, usage)
     seconds = Seconds(0.0, searched, extracted - started - searched, time.perf_counter() - extracted, 0.0)
     return _Made(solved, usage, program, folded, wanted, exact, seconds, found)
 
@@ -377,9 +377,11 @@ def _usage(task: Task, solved: Solved) -> list[Usage]:
     return together([used_rules(solved), *(each.usage for each in task.functions)])
 
 
-def _exact(flow: Flow, folded: int, usage: Sequence[Usage]) -> bool:
-    """Whether a program that rests on these rules, with so many constants computed, is to have every bit of the original."""
-    return flow.bitwise and not folded and all(keeps_every_bit(one.rule) for one in usage)
+def _exact(task: Task, flow: Flow, folded: int, usage: Sequence[Usage]) -> bool:
+    """Whether a program that rests on these rules, with so many constants computed, is to have every bit of the original. Under `exact`
+    constants are computed where that has the bits of the runtime (decision 62)."""
+    kept = not folded or task.job.numerics == "exact"
+    return flow.bitwise and kept and all(keeps_every_bit(one.rule) for one in usage)
 
 
 def _culprit(task: Task, flow: Flow, compare: Compare, attempt: Path, *, exact: bool, heavy: Heavy | None) -> str | None:
@@ -393,7 +395,7 @@ def _culprit(task: Task, flow: Flow, compare: Compare, attempt: Path, *, exact: 
         flow.write(optimized, attempt, None)
         usage = _usage(task, solved)
         exceptions = exceptions_of(usage)
-        found = compare(attempt, exact=exact and _exact(flow, folded, usage), exceptions=exceptions)
+        found = compare(attempt, exact=exact and _exact(task, flow, folded, usage), exceptions=exceptions)
         return found.ok and (heavy is None or heavy(found, optimized, exceptions).ok)
 
     return breaking_rule([rule.name for phase in task.phases for rule in phase.rules], passes)
