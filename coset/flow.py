@@ -380,7 +380,7 @@ def _usage(task: Task, solved: Solved) -> list[Usage]:
 def _exact(task: Task, flow: Flow, folded: int, usage: Sequence[Usage]) -> bool:
     """Whether a program that rests on these rules, with so many constants computed, is to have every bit of the original. Under `exact`
     constants are computed where that has the bits of the runtime (decision 62)."""
-    kept = not folded or task.job.numerics == "exact"
+    kept = not folded or task.job.weakest == "exact"
     return flow.bitwise and kept and all(keeps_every_bit(one.rule) for one in usage)
 
 
