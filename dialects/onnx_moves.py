@@ -150,7 +150,9 @@ def _gather(node: Node) -> Built:
 def _written(node: Node) -> Array | None:
     """The numbers of the second operand in a row: dims that are known, or a constant of any length."""
     chosen, indices = node.ints(1), node.operands[1]
-    if chosen is not None and indices.tensor.rank <= 1:
+    if indices.tensor.rank > 1:  # a slice and a reshape are two nodes
+        return None
+    if chosen is not None:
         return np.array(chosen, np.int64)
     found = constant_elements(indices, MOST_PLACES)
     return None if found is None else found.astype(np.int64).reshape(-1)

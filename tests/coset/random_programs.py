@@ -69,6 +69,9 @@ TAME = (1e-3, 1e2)  # sizes of numbers of which sums and products of a few neith
 # why the checker of certificates does not admit a constant that was folded: one program in some hundreds computes with numbers that no
 # model has (a window of complex numbers, a rounded number that is an output and a constant elsewhere)
 ROUNDINGS = "no certificate: a constant is computed with roundings that are not admitted"
+# one constant stands for a number that was rounded and for one that was not: which of the nodes that read it is of which is not known
+TWICE = "no certificate: a constant stands for a rounded number and for an exact one"
+UNJOINED = "the steps do not join"
 ROUNDED = (
     "it is computed from rounded numbers", "it is ill-conditioned", "there is no bound of how it rounds",
     "a rounded value is a constant that stands for something else already", "the value stands for a rounded number already",
@@ -145,12 +148,16 @@ def examine(program: Program, means: Means, account: Account, *, files: bool = F
     account.changed += after.roots != program.roots
     phases = with_witnesses(task.phases)
     with failing("crash in certify"):
+        lines: Sequence[Any] = ()
         try:
-            said = accepted(certify(Way(program, wanted_roots(task), solved, program, after), phases), program, after, phases)
+            made = certify(Way(program, wanted_roots(task), solved, program, after), phases)
+            lines = made.lines
+            said = accepted(made, program, after, phases)
         except Uncertified as error:
-            if not any(reason in error.message for reason in ROUNDED):
+            twice = UNJOINED in error.message and any("apart" in line for line in lines)
+            if not twice and not any(reason in error.message for reason in ROUNDED):
                 raise Failure("no certificate", error.message) from None
-            account.unsaid[ROUNDINGS] += 1
+            account.unsaid[TWICE if twice else ROUNDINGS] += 1
             account.uncertified += 1
             said = {"promises": {"": [rule.name for rule in used]}}
         else:

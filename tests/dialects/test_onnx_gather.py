@@ -16,7 +16,7 @@ from coset.lowering.onnx import lower
 PLACES: dict[str, tuple[Any, int, str]] = {
     "a range": (np.arange(2, 130), 0, "Slice"),
     "a range of columns": (np.arange(0, 90, 3), 1, "Slice"),
-    "with a dim more": (np.arange(5, 105)[None], 0, "Unsqueeze"),
+    "with a dim more": (np.arange(5, 105)[None], 0, "Gather"),
     "from the end": (np.arange(-100, -1), 0, "Slice"),
     "around the end": (np.arange(-3, 97), 0, "Gather"),
     "backwards": (np.arange(99, -1, -1), 0, "Gather"),
