@@ -91,6 +91,10 @@ class Draft:
         self.nodes.pop()
         return False
 
+    def value(self, name: str) -> Array:
+        """What a name was in the last run."""
+        return self.values[name] if name in self.values else self.inputs[name]
+
     def pick(self, wanted: Callable[[Array], bool] = lambda value: True) -> str | None:
         """A value, rather one of the last ones."""
         names = [name for name, value in {**self.inputs, **self.values}.items() if wanted(value)]
@@ -160,8 +164,7 @@ def unary(draft: Draft, _: Any) -> None:
     elif draft.rng.random() < 0.1:
         draft.add(draft.rng.choice(("Not", "IsNaN", "IsInf")), [x])
     elif draft.rng.random() < 0.15:
-        value = draft.values.get(x, draft.inputs.get(x))
-        assert value is not None
+        value = draft.value(x)
         low, high = sorted(draft.rng.sample(NUMBERS, 2))
         draft.add("Clip", [x, *(draft.constant(np.asarray(each, value.dtype)) for each in (low, high))])
     else:
@@ -173,8 +176,7 @@ def binary(draft: Draft, numbers: Any) -> None:
     x = draft.pick()
     if x is None:
         return
-    value = draft.values.get(x, draft.inputs.get(x))
-    assert value is not None
+    value = draft.value(x)
     other = draft.pick(lambda each: each.dtype == value.dtype)
     if other is None or draft.rng.random() < 0.5:
         if draft.rng.random() < 0.6 and value.dtype.type is not np.bool_:
@@ -200,8 +202,7 @@ def movement(draft: Draft, _: Any) -> None:
     x = draft.pick(lambda each: each.ndim > 0)
     if x is None:
         return
-    rng, value = draft.rng, draft.values.get(x, draft.inputs.get(x))
-    assert value is not None
+    rng, value = draft.rng, draft.value(x)
     axis = rng.randrange(value.ndim)
     size = value.shape[axis]
     kind = rng.randrange(12)
@@ -249,8 +250,7 @@ def folding(draft: Draft, _: Any) -> None:
     x = draft.pick(lambda each: each.ndim > 0)
     if x is None:
         return
-    rng, value = draft.rng, draft.values.get(x, draft.inputs.get(x))
-    assert value is not None
+    rng, value = draft.rng, draft.value(x)
     axes = sorted(rng.sample(range(value.ndim), rng.randrange(1, value.ndim + 1)))
     kind = rng.randrange(8)
     if kind < 4:
@@ -275,8 +275,7 @@ def linear(draft: Draft, numbers: Any) -> None:
     x = draft.pick(lambda each: each.ndim > 1 and is_float(each))
     if x is None:
         return
-    rng, value = draft.rng, draft.values.get(x, draft.inputs.get(x))
-    assert value is not None
+    rng, value = draft.rng, draft.value(x)
     dtype, channels = value.dtype.type, value.shape[1]
 
     def weights(*shape: int) -> str:

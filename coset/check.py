@@ -194,9 +194,7 @@ class Oracle:
         ordinary = any(not each.ok and each.case not in EXTREME for each in report.differences)
         return report if report.ok or running is None or ordinary else self._beside(report, results, running, exceptions)
 
-    def _reported(
-        self, results: Sequence[Feed], runs: Sequence[Run], *, exact: bool, exceptions: AbstractSet[str]
-    ) -> CheckReport:  # fmt: skip
+    def _reported(self, results: Sequence[Feed], runs: Sequence[Run], *, exact: bool, exceptions: AbstractSet[str]) -> CheckReport:
         """The comparison of `results` with `runs`, for which noise is measured as far as it decides."""
         while True:
             report = self._report(results, runs, exact=exact, exceptions=exceptions)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from coset.dialects.onnx_bodies import count
+from coset.frontends.onnx_functions import name_of
 from coset.frontends.onnx_kept_functions import (
     Calls,
     Name,
@@ -48,7 +50,7 @@ def optimized_inside(program: Program, model: Any, optimize: Optimize) -> tuple[
     whole = open_model(model).proto
     order = callers_first(header)
     hidden = called_in_bodies(whole)
-    own = {(each.domain, each.name, each.overload): each for each in header.functions}
+    own = {name_of(each): each for each in header.functions}
     calls: Calls = {name: [] for name in order}
     note_calls(program, calls)
     made: dict[Name, Any] = {}
@@ -67,9 +69,5 @@ def optimized_inside(program: Program, model: Any, optimize: Optimize) -> tuple[
         smaller = rewritten(own[name], written)
         if smaller is not None:
             made[name] = smaller
-            told.append(Inside(".".join(filter(None, name)), len(own[name].node), _count(smaller), usage))
+            told.append(Inside(".".join(filter(None, name)), count(own[name]), count(smaller), usage))
     return (replace(program, source={**program.source, "model": with_functions(header, made)}) if made else program), told
-
-
-def _count(function: Any) -> int:
-    return sum(node.op_type != "Constant" for node in function.node)

@@ -6,7 +6,7 @@ protobuf allows (under 100), so that recursion over nesting is safe.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 CAPTURE = "coset.capture."  # `coset.capture.<i>`: the i-th captured value in the payload of an opaque term
@@ -18,6 +18,20 @@ def bodies(node: Any) -> Iterator[Any]:
         if attribute.HasField("g"):
             yield attribute.g
         yield from attribute.graphs
+
+
+def all_nodes(nodes: Iterable[Any]) -> Iterator[Any]:
+    """Nodes, also those of bodies inside."""
+    stack = [*nodes]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack += [inner for body in bodies(node) for inner in body.node]
+
+
+def count(body: Any) -> int:
+    """Nodes of a graph or a function, also those of bodies inside; constants are none."""
+    return sum(node.op_type != "Constant" for node in all_nodes(body.node))
 
 
 def defined_names(graph: Any) -> set[str]:

@@ -9,9 +9,31 @@ from typing import Any
 import onnx
 from onnx import inliner
 
-from coset.dialects.onnx_bodies import bodies
+from coset.dialects.onnx_bodies import all_nodes
 from coset.frontends.onnx_tensors import Opened
 from coset.ir.program import Program
+
+
+def name_of(function: Any) -> tuple[str, str, str]:
+    """Domain, name and overload of a function."""
+    return function.domain, function.name, function.overload
+
+
+def called(node: Any) -> tuple[str, str, str]:
+    """What a node calls, by domain, name and overload."""
+    return node.domain, node.op_type, node.overload
+
+
+def call_graph(model: Any) -> Any:
+    """Which of a model's own functions call which, by name, as a directed graph of networkx."""
+    import networkx as nx  # few models have functions
+
+    own = {name_of(each): each for each in model.functions}
+    calls = nx.DiGraph()
+    calls.add_nodes_from(own)
+    for name, function in own.items():
+        calls.add_edges_from((name, other) for node in all_nodes(function.node) if (other := called(node)) in own)
+    return calls
 
 
 def functions_of(program: Program) -> Mapping[tuple[str, str, str], bytes]:
@@ -19,7 +41,7 @@ def functions_of(program: Program) -> Mapping[tuple[str, str, str], bytes]:
     if program.source.get("format") != "onnx":
         return {}
     header = onnx.ModelProto.FromString(program.source["model"])
-    return {(each.domain, each.name, each.overload): each.SerializeToString(deterministic=True) for each in header.functions}
+    return {name_of(each): each.SerializeToString(deterministic=True) for each in header.functions}
 
 
 def two_of_one_name(one: Program, other: Program) -> str | None:
@@ -41,32 +63,19 @@ def inlined(opened: Opened) -> Opened:
 
 def _are_circular(model: Any) -> bool:
     """Whether a function calls itself, by way of others too."""
-    import networkx as nx  # few models have functions
+    import networkx as nx
 
-    own = {(each.domain, each.name, each.overload): each for each in model.functions}
-    calls = nx.DiGraph()
-    for name, function in own.items():
-        stack = list(function.node)
-        while stack:
-            node = stack.pop()
-            called = node.domain, node.op_type, node.overload
-            if called in own:
-                calls.add_edge(name, called)
-            stack += [inner for body in bodies(node) for inner in body.node]
-    return not nx.is_directed_acyclic_graph(calls)
+    return not nx.is_directed_acyclic_graph(call_graph(model))
 
 
 def _with_defaults(model: Any) -> Any:
     """The model with each attribute written at a call that has a default there: ONNX's inliner (1.23) knows no defaults."""
-    defaults = {(each.domain, each.name, each.overload): list(each.attribute_proto) for each in model.functions}
+    defaults = {name_of(each): list(each.attribute_proto) for each in model.functions}
     if not any(defaults.values()):
         return model
     told = onnx.ModelProto()
     told.CopyFrom(model)
-    stack = [*told.graph.node, *(node for function in told.functions for node in function.node)]
-    while stack:
-        node = stack.pop()
+    for node in all_nodes([*told.graph.node, *(node for function in told.functions for node in function.node)]):
         given = {attribute.name for attribute in node.attribute}
-        node.attribute.extend(each for each in defaults.get((node.domain, node.op_type, node.overload), ()) if each.name not in given)
-        stack += [inner for body in bodies(node) for inner in body.node]
+        node.attribute.extend(each for each in defaults.get(called(node), ()) if each.name not in given)
     return told

@@ -7,7 +7,7 @@ from hashlib import sha256
 
 import onnx
 
-from coset.dialects.onnx_bodies import bodies
+from coset.dialects.onnx_bodies import count
 from coset.frontends.onnx_tensors import Model
 from coset.frontends.onnx_types import type_proto
 from coset.ir.errors import CosetError
@@ -26,7 +26,7 @@ def rewritten(body: Model, captured: Mapping[str, Type], constants: Mapping[str,
         made = rewrite(_alone(body, captured, constants, header))
     except CosetError:
         return body  # the body stays as it came, and whoever runs it says what is wrong with it
-    if made is None or list(made.opset_import) != list(header.opset_import) or _count(made.graph) >= _count(body):
+    if made is None or list(made.opset_import) != list(header.opset_import) or count(made.graph) >= count(body):
         return body
     result = made.graph
     own = [value for value in result.input if value.name not in captured]
@@ -47,16 +47,6 @@ def _alone(body: Model, captured: Mapping[str, Type], constants: Mapping[str, Mo
         model.graph.initializer.add().CopyFrom(value)
         model.graph.initializer[-1].name = name
     return model
-
-
-def _count(graph: Model) -> int:
-    """Nodes, also those of bodies inside; constants are none."""
-    count, stack = 0, [graph]
-    while stack:
-        for node in stack.pop().node:
-            count += node.op_type != "Constant"
-            stack += bodies(node)
-    return count
 
 
 def written_anew(read: Callable[[Model], Program], write: Callable[[Program], Model | None]) -> Rewrite:

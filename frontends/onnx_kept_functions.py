@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import onnx
 
-from coset.dialects.onnx_bodies import bodies
+from coset.dialects.onnx_bodies import all_nodes, bodies, count
 from coset.dialects.onnx_dtypes import CODE_OF_DTYPE
+from coset.frontends.onnx_functions import call_graph, called, name_of
 from coset.frontends.onnx_tensors import Model
 from coset.ir.builtin import OPAQUE
 from coset.ir.dims import Dim
@@ -21,25 +21,21 @@ Calls = dict[Name, list[list[Type]]]  # of each function, the types of its opera
 
 def callers_first(model: Model) -> list[Name]:
     """The functions, each behind those that call it; none where they call each other in a circle."""
-    import networkx as nx  # few models have functions
+    import networkx as nx
 
-    own = {_name(each): each for each in model.functions}
-    calls = nx.DiGraph()
-    calls.add_nodes_from(own)
-    for name, function in own.items():
-        calls.add_edges_from((name, called) for node in _all_nodes(function.node) if (called := _called(node)) in own)
+    calls = call_graph(model)
     return list(nx.topological_sort(calls)) if nx.is_directed_acyclic_graph(calls) else []
 
 
 def called_in_bodies(model: Model) -> set[Name]:
     """The functions that bodies of control flow call, whose types are not known here."""
     nodes = [*model.graph.node, *(node for function in model.functions for node in function.node)]
-    return {_called(inner) for node in nodes for body in bodies(node) for inner in _all_nodes(body.node)}
+    return {called(inner) for node in nodes for body in bodies(node) for inner in all_nodes(body.node)}
 
 
 def called_by(function: Model) -> set[Name]:
     """What a function calls, in bodies too."""
-    return {_called(node) for node in _all_nodes(function.node)}
+    return {called(node) for node in all_nodes(function.node)}
 
 
 def note_calls(program: Program, calls: Calls) -> None:
@@ -99,9 +95,7 @@ def rewritten(function: Model, made: Model) -> Model | None:
     graph = made.graph
     if [each.name for each in graph.input] != list(function.input) or [each.name for each in graph.output] != list(function.output):
         return None
-    if sum(1 for node in _all_nodes(graph.node) if node.op_type != "Constant") >= sum(
-        1 for node in _all_nodes(function.node) if node.op_type != "Constant"
-    ):
+    if count(graph) >= count(function):
         return None
     result = onnx.FunctionProto()
     result.CopyFrom(function)
@@ -123,26 +117,9 @@ def header_of(program: Program) -> Model:
 
 def with_functions(header: Model, functions: Mapping[Name, Model]) -> bytes:
     """The header with some functions in place of its own."""
-    kept = [functions.get(_name(each), each) for each in header.functions]
+    kept = [functions.get(name_of(each), each) for each in header.functions]
     result = onnx.ModelProto()
     result.CopyFrom(header)
     del result.functions[:]
     result.functions.extend(kept)
     return bytes(result.SerializeToString(deterministic=True))
-
-
-def _name(function: Model) -> Name:
-    return function.domain, function.name, function.overload
-
-
-def _called(node: Model) -> Name:
-    return node.domain, node.op_type, node.overload
-
-
-def _all_nodes(nodes: Sequence[Any]) -> Iterator[Any]:
-    """Nodes, also those of bodies inside."""
-    stack = [*nodes]
-    while stack:
-        node = stack.pop()
-        yield node
-        stack += [inner for body in bodies(node) for inner in body.node]

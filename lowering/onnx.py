@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 
 from coset.dialects.onnx import NEWEST
-from coset.dialects.onnx_bodies import bodies
+from coset.dialects.onnx_bodies import all_nodes, bodies
 from coset.dialects.onnx_dtypes import CODE_OF_DTYPE
 from coset.ir.builtin import OPAQUE
 from coset.ir.constants import Constant, constant_of
@@ -119,7 +119,7 @@ def highest_opset(program: Program) -> int:
     version = opset_of(program)
     names = {name for term in program.terms() if term.op.has("foreign") for name in _default_ops(term)}
     functions = _header(program).functions
-    names |= {node.op_type for function in functions for node in _nodes(function.node) if node.domain in ("", "ai.onnx")}
+    names |= {node.op_type for function in functions for node in all_nodes(function.node) if node.domain in ("", "ai.onnx")}
     newest = max(version, NEWEST)
     for newer in range(version + 1, newest + 1):
         if any(_since(name, newer) != _since(name, version) for name in names):
@@ -137,13 +137,8 @@ def _default_ops(term: Term) -> set[str]:
     """The names of the default domain's ops that an opaque term is made of."""
     node = onnx.NodeProto()
     node.ParseFromString(term.attribute("payload"))
-    inner = {other.op_type for body in bodies(node) for other in _nodes(body.node) if other.domain in ("", "ai.onnx")}
+    inner = {other.op_type for body in bodies(node) for other in all_nodes(body.node) if other.domain in ("", "ai.onnx")}
     return inner | ({term.attribute("name")} if term.attribute("domain") == "" else set())
-
-
-def _nodes(nodes: Sequence[Any]) -> list[Any]:
-    """The nodes and those of their bodies."""
-    return [inner for node in nodes for inner in (node, *(other for body in bodies(node) for other in _nodes(body.node)))]
 
 
 def _since(name: str, version: int) -> int:

@@ -7,6 +7,7 @@ from coset.ir.term import Term
 from coset.ir.types import DTYPES
 from coset.lowering import onnx_reduce
 from coset.lowering.onnx_plan import Call, Context, Input, Printer, Refused
+from coset.lowering.onnx_reduce import given
 
 _FLOATS = frozenset(DTYPES[name] for name in ("f16", "f32", "f64"))
 _REAL = frozenset({"alpha", "beta", "gamma", "epsilon"})  # attributes that are floats to ONNX
@@ -18,16 +19,12 @@ _SIMPLE = {
 }  # fmt: skip
 
 
-def _given(term: Term) -> tuple[Input, ...]:
-    return tuple(None if operand.op.name == "builtin.absent" else operand for operand in term.operands)
-
-
 def _print_simple(term: Term, _: Context) -> Input:
     name = term.op.name.removeprefix("onnx.")
     if term.tensor.dtype not in _FLOATS:
         raise Refused(f"{name} takes no {term.tensor.dtype} elements")
     attributes = {key: float(value) if key in _REAL else value for key, value in term.attributes}  # a rule can find a whole number
-    return Call(name, _given(term), attributes, since=_SIMPLE[name])
+    return Call(name, given(term), attributes, since=_SIMPLE[name])
 
 
 def _print_relu(term: Term, _: Context) -> Input:
@@ -51,17 +48,17 @@ def _print_gemm(term: Term, context: Context) -> Input:
     if term.tensor.dtype.kind not in ("float", "int", "uint"):
         raise Refused(f"Gemm takes no {term.tensor.dtype} elements")
     kinds = {"alpha": float, "beta": float, "transA": int, "transB": int}
-    given = _given(term)
+    operands = given(term)
     since = 9 if term.tensor.dtype.kind != "float" else 7
-    since = since if len(given) > 2 and given[2] is not None else 11
-    return Call("Gemm", given, {name: kind(term.attribute(name)) for name, kind in kinds.items()}, since=since)
+    since = since if len(operands) > 2 and operands[2] is not None else 11
+    return Call("Gemm", operands, {name: kind(term.attribute(name)) for name, kind in kinds.items()}, since=since)
 
 
 def _print_clip(term: Term, context: Context) -> Input:
     """Bounds are operands from version 11 on (12 for integers), attributes before."""
     floats = term.tensor.dtype in _FLOATS
     if context.reaches(11) or not floats:
-        return Call("Clip", _given(term), since=11 if floats else 12)
+        return Call("Clip", given(term), since=11 if floats else 12)
     attributes = {}
     for name, bound in zip(("min", "max"), term.operands[1:], strict=False):
         if bound.op.name != "builtin.absent":
@@ -77,9 +74,9 @@ def _print_attention(term: Term, _: Context) -> Input:
     scale = term.attribute("scale")
     if scale == 0:
         raise Refused("a scale of 0 means another one to the kernel")
-    given = _given(term)
+    operands = given(term)
     attributes = {"num_heads": term.attribute("num_heads"), "scale": scale}
-    return Call(_CONTRIB[term.op.name], (*given[:3], None, None, *given[3:]), attributes, domain="com.microsoft")
+    return Call(_CONTRIB[term.op.name], (*operands[:3], None, None, *operands[3:]), attributes, domain="com.microsoft")
 
 
 _CONTRIB = {"ort.MultiHead": "MultiHeadAttention", "ort.SelfAttention": "Attention"}

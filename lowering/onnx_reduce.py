@@ -128,7 +128,12 @@ def convolution_call(term: Term, dilations: tuple[int, ...], group: int) -> Call
     }  # fmt: skip
     if not window[2:] or 0 in (*window[2:], *term.tensor.dims[2:]):
         raise Refused("Conv needs a spatial dim, and a window that fits")
-    return Call("Conv", tuple(None if x.op.name == "builtin.absent" else x for x in term.operands), attributes)
+    return Call("Conv", given(term), attributes)
+
+
+def given(term: Term) -> tuple[Input, ...]:
+    """The operands; None where one is absent."""
+    return tuple(None if operand.op.name == "builtin.absent" else operand for operand in term.operands)
 
 
 def print_transposed_convolution(term: Term, _: Context) -> Input:
@@ -150,7 +155,7 @@ def print_transposed_convolution(term: Term, _: Context) -> Input:
         "strides": tuple(strides), "dilations": tuple(dilations), "group": term.attribute("group"), "kernel_shape": window[2:],
         "pads": (*(reach - low for reach, (low, _) in zip(reaches, padding, strict=True)), *ends),
     } | ({"output_padding": tuple(more)} if any(more) else {})  # fmt: skip
-    return Call("ConvTranspose", tuple(None if x.op.name == "builtin.absent" else x for x in term.operands), attributes)
+    return Call("ConvTranspose", given(term), attributes)
 
 
 def print_pool(term: Term, _: Context) -> Input:
