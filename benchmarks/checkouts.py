@@ -4,7 +4,8 @@
     python -m benchmarks.checkouts OLD NEW --gains [--only ..] [--rounds N]
 
 With `--gains` each model is optimized once by both, and where they wrote other bytes what they wrote is run side by side, as users run it
-(`coset.load`): how many times as long the new one takes, and the geometric mean over all models, the same bytes counted as 1.
+(`coset.load`): how many times as long the new one takes, and the geometric mean over all models, the same bytes counted as 1; beside it
+the processor seconds, the seconds of the comparison and the memory of both commands.
 OLD and NEW are folders (`git worktree add FOLDER COMMIT` makes one); both run in this environment, on the built models (`make models`). One
 run of each is not counted. `same` says whether both wrote the same bytes.
 """
@@ -21,6 +22,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,15 +36,41 @@ from benchmarks.models import cache
 from coset import timing
 
 
-def optimized(checkout: Path, model: Path, output: Path) -> tuple[dict[str, Any], float]:
-    """The report of one run of a checkout, and the seconds of the whole command."""
+@dataclass(frozen=True)
+class Run:
+    """One run of a checkout's command: its report, the seconds of the clock and of the processor (its children's too), and the bytes that
+    its largest process had at once."""
+
+    report: dict[str, Any]
+    seconds: float
+    processor: float
+    memory: int
+
+    @property
+    def check(self) -> float:
+        """The seconds of the comparison."""
+        return float(self.report["seconds"]["check"])
+
+
+def optimized(checkout: Path, model: Path, output: Path) -> Run:
+    """One run of a checkout.
+
+    Raises:
+        CalledProcessError: it failed.
+    """
     command = [sys.executable, "-m", "coset.cli", "optimize", str(model), "-o", str(output), "--json"]
     environment = {**os.environ, "PYTHONPATH": str(checkout), "ORT_DISABLE_TELEMETRY": "1"}
-    begun = time.perf_counter()
-    done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=True)
-    whole = time.perf_counter() - begun
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found, whole
+    with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryFile("w+") as told:
+        begun = time.perf_counter()
+        process = subprocess.Popen(command, cwd=checkout, env=environment, stdout=said, stderr=told, text=True)
+        _, status, used = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - begun
+        process.returncode = os.waitstatus_to_exitcode(status)
+        said.seek(0)
+        told.seek(0)
+        if process.returncode:
+            raise subprocess.CalledProcessError(process.returncode, command, said.read(), told.read())
+        return Run(json.loads(said.read()), seconds, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
 
 
 def compared(model: Path, checkouts: list[Path], runs: int) -> str:
@@ -53,12 +82,11 @@ def compared(model: Path, checkouts: list[Path], runs: int) -> str:
         for run in range(runs + 1):
             for place, checkout in enumerate(checkouts):
                 output = Path(folder) / f"{place}.onnx"
-                report, whole = optimized(checkout, model, output)
-                told = report["seconds"]
+                one = optimized(checkout, model, output)
                 digests[place].add(hashlib.sha256(output.read_bytes()).hexdigest())
                 if run:
-                    seconds[place].append(told["total"] - told["check"])
-                    wholes[place].append(whole)
+                    seconds[place].append(one.report["seconds"]["total"] - one.check)
+                    wholes[place].append(one.seconds)
     medians, least = [statistics.median(each) for each in seconds], [min(each) for each in seconds]
     commands = [statistics.median(each) for each in wholes]
     same = len(set.union(*digests)) == 1
@@ -69,24 +97,64 @@ def compared(model: Path, checkouts: list[Path], runs: int) -> str:
     )
 
 
-def gained(model: Path, checkouts: list[Path], rounds: int) -> tuple[str, float]:
-    """A line on what both checkouts made of one model, and how many times as long the new one runs."""
+@dataclass(frozen=True)
+class Gained:
+    """What both checkouts made of one model: a line, how many times as long the new program runs (NaN where one failed), and the runs."""
+
+    line: str
+    ratio: float
+    runs: tuple[Run, ...] = ()
+
+    @property
+    def told(self) -> str:
+        """The line, with the seconds of the processor, of the comparison, and the memory."""
+        if not self.runs:
+            return self.line
+        old, new = self.runs
+        return (
+            f"{self.line}; processor {old.processor:.2f} -> {new.processor:.2f} s, comparison {old.check:.2f} of {old.seconds:.2f} -> "
+            f"{new.check:.2f} of {new.seconds:.2f} s, {old.memory >> 20} -> {new.memory >> 20} MiB"
+        )
+
+
+def gained(model: Path, checkouts: list[Path], rounds: int) -> Gained:
+    """What both checkouts make of one model, and how fast that is."""
     with tempfile.TemporaryDirectory() as folder:
         outputs = [Path(folder) / f"{place}.onnx" for place in range(len(checkouts))]
+        done = []
         for checkout, output in zip(checkouts, outputs, strict=True):
             try:
-                optimized(checkout, model, output)
+                done.append(optimized(checkout, model, output))
             except subprocess.CalledProcessError as error:
-                return f"{model.stem:28s} {checkout}: {(error.stderr or error.stdout).strip().splitlines()[-1]}", float("nan")
+                return Gained(f"{model.stem:28s} {checkout}: {(error.stderr or error.stdout).strip().splitlines()[-1]}", float("nan"))
+        runs = tuple(done)
         if outputs[0].read_bytes() == outputs[1].read_bytes():
-            return f"{model.stem:28s} the same bytes", 1.0
+            return Gained(f"{model.stem:28s} the same bytes", 1.0, runs)
         feeds = inputs.make(onnx.load(model), model.stem, 0)
         sessions = {str(place): coset.load(output) for place, output in enumerate(outputs)}
         programs = {name: partial(session.run, feeds) for name, session in sessions.items()}
         found = timing.measure(programs, timing.Protocol(rounds))
     ratio = timing.ratio(found["1"], found["0"])
     times = " -> ".join(f"{found[name].median * 1e3:.3f}" for name in ("0", "1"))
-    return f"{model.stem:28s} {times} ms, x{ratio.value:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]", ratio.value
+    return Gained(f"{model.stem:28s} {times} ms, x{ratio.value:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]", ratio.value, runs)
+
+
+def mean(ratios: Iterable[float]) -> float:
+    """The geometric mean."""
+    return statistics.geometric_mean(list(ratios))
+
+
+def summary(found: Sequence[Gained]) -> Iterator[str]:
+    """What holds of all models together."""
+    known = [each.ratio for each in found if not math.isnan(each.ratio)]
+    yield f"geometric mean of {len(known)} models: {mean(known):.4f} times as long"
+    both = [each.runs for each in found if each.runs]
+    yield f"processor seconds of the whole command: {mean(new.processor / old.processor for old, new in both):.3f} times (geometric mean)"
+    long = [(old, new) for old, new in both if old.check > old.seconds / 2]
+    if long:
+        ratio = mean(new.check / old.check for old, new in long)
+        yield f"seconds of the comparison of the {len(long)} models of which it was over half of the command: {ratio:.3f} times"
+    yield f"memory: {mean(new.memory / old.memory for old, new in both):.3f} times"
 
 
 def main() -> None:
@@ -104,13 +172,12 @@ def main() -> None:
         for name in names:
             print(compared(cache() / f"{name}.onnx", checkouts, asked.runs), flush=True)
         return
-    ratios = []
+    found = []
     for name in names:
-        line, ratio = gained(cache() / f"{name}.onnx", checkouts, asked.rounds)
-        ratios.append(ratio)
-        print(line, flush=True)
-    known = [each for each in ratios if not math.isnan(each)]
-    print(f"geometric mean of {len(known)} models: {math.exp(math.fsum(map(math.log, known)) / len(known)):.4f} times as long")
+        found.append(gained(cache() / f"{name}.onnx", checkouts, asked.rounds))
+        print(found[-1].told, flush=True)
+    for line in summary(found):
+        print(line)
 
 
 if __name__ == "__main__":

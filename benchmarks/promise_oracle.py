@@ -80,9 +80,9 @@ def results(pair: tuple[Term, Term]) -> list[tuple[Term, Term]]:
 # ---------------------------------------------------------------- the exact evaluation
 
 
-def widened(roots: Sequence[Term]) -> list[Term]:
-    """`roots` over inputs and numbers of f64, with the conversions kept that are written in them: what a definition converts is its op's
-    own.
+def widening(roots: Sequence[Term]) -> dict[Term, Term]:
+    """The terms below `roots` over inputs and numbers of f64, with the conversions kept that are written in them: what a definition
+    converts is its op's own.
 
     Raises:
         CosetError: an op does not exist for f64, or has a payload function.
@@ -90,6 +90,12 @@ def widened(roots: Sequence[Term]) -> list[Term]:
     changed: dict[Term, Term] = {}
     for term in topological(roots):
         changed[term] = _widened(term, [changed[operand] for operand in term.operands])
+    return changed
+
+
+def widened(roots: Sequence[Term]) -> list[Term]:
+    """`roots` as `widening` has them."""
+    changed = widening(roots)
     return [changed[root] for root in roots]
 
 

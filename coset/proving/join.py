@@ -32,12 +32,15 @@ MOST_FAILURES = 24  # searches that join nothing, until no more pieces are tried
 WHOLE = 1_500  # terms of both programs, up to which one search is tried over all
 
 
+Means = Callable[[Term], Term | None]
 Alike = Callable[[Sequence[Goal]], Sequence[Goal]]
 """Terms of both sides that are probably equal, each pair behind those below it."""
 
 
-def join(goals: Sequence[Goal], phases: Sequence[Phase], *, limits: Limits = PIECE, alike: Alike | None = None) -> list[Step]:
-    """The steps that join each pair, by the rules of `phases`; exact ones are tried alone first.
+def join(
+    goals: Sequence[Goal], phases: Sequence[Phase], *, limits: Limits = PIECE, alike: Alike | None = None, means: Means = meaning_of
+) -> list[Step]:
+    """The steps that join each pair, by the rules of `phases`; exact ones are tried alone first. `means`: what definitions may be used.
 
     Raises:
         Uncertified: a pair is not seen to be equal.
@@ -54,7 +57,7 @@ def join(goals: Sequence[Goal], phases: Sequence[Phase], *, limits: Limits = PIE
         return begun
     exact = [Phase(phase.name, tuple(rule for rule in phase.rules if rule.numerics.word == "exact")) for phase in phases]
     tries = [[phase for phase in each if phase.name != PARTS] for each in (exact, phases)]
-    joining = _Joining(goals, tries, limits, moved, rounded, phases)
+    joining = _Joining(goals, tries, limits, moved, rounded, phases, means)
     found = joining.by_pieces(in_order(goals) if alike is None else alike(goals))
     return [*begun, *(joining.whole() if found is None else found)]
 
@@ -64,7 +67,7 @@ def joined_apart(
 ) -> list[Goal]:
     """Those of `asked`, which are some of the `pairs` of terms under the goals, that rules join where the pairs below them are taken for
     equal: each by itself, until the `seconds` are over. Where all that are not of one kind over pairs are joined so, all are equal."""
-    joining = _Joining(goals, ([phase for phase in phases if phase.name != PARTS],), limits, (), True, ())
+    joining = _Joining(goals, ([phase for phase in phases if phase.name != PARTS],), limits, (), True, (), meaning_of)
     for one, other in pairs:
         number = joining.at[0].setdefault(one, len(joining.ends))
         if number == len(joining.ends):
@@ -117,6 +120,7 @@ class _Joining:
     moved: Sequence[Step]  # constants of one side as movements of some of the other
     rounded: bool  # whether values may be rounded otherwise
     phases: Sequence[Phase]  # all, with that of what is moved down
+    means: Means
     sides: tuple[AbstractSet[Term], AbstractSet[Term]] = field(init=False)
     shared: AbstractSet[Term] = field(init=False)
     solved: dict[Hashable, list[Step] | None] = field(default_factory=dict)
@@ -237,7 +241,7 @@ class _Joining:
         if all(one is other for one, other in goals):
             return []
         sides = [set(topological(side)) for side in zip(*goals, strict=True)]
-        begun = [*_meanings(*sides), *moved]
+        begun = [*_meanings(sides[0], sides[1], self.means), *moved]
         for seconds in (min(SOON, self.limits.seconds), self.limits.seconds):
             self.cut_short = False
             limits = replace(self.limits, seconds=seconds)
@@ -254,7 +258,7 @@ class _Joining:
         if not phase.rules:
             return None
         rules = {rule.name: rule for phase in self.phases for rule in phase.rules}
-        steps, parts = in_parts(goals, rules, meaning_of)
+        steps, parts = in_parts(goals, rules, self.means)
         entered = [*begun, *steps]
         roots = list(dict.fromkeys(term for goal in (*goals, *parts) for term in goal))
         pairs = [(step.left[0], step.right[0]) for step in entered]
@@ -371,13 +375,13 @@ def is_anchor(term: Term) -> bool:
     return bool(term.operands) and not plain and isinstance(term.type, TensorType) and not term.op.has("foreign")
 
 
-def _meanings(one: AbstractSet[Term], other: AbstractSet[Term]) -> list[Step]:
+def _meanings(one: AbstractSet[Term], other: AbstractSet[Term], means: Means) -> list[Step]:
     """What the terms mean that only one side has, by their ops' definitions, down to ops without one."""
     stack = [term for side, rest in ((one, other), (other, one)) for term in topological(side) if term in side and term not in rest]
     found: dict[Term, Step] = {}
     while stack:
         term = stack.pop()
-        if term in found or (meaning := meaning_of(term)) is None:
+        if term in found or (meaning := means(term)) is None:
             continue
         found[term] = Step(MEANING, (term,), (meaning,))
         stack += [get(meaning, index) for index in range(len(meaning.operands))] if meaning.op is TUPLE else []

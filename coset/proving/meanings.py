@@ -16,6 +16,7 @@ from coset.prove.kernel import ASSURANCES, Meaning, weakest
 from coset.rules.definition import definition_of, evaluate_defined, expand, expansion, is_defined
 from coset.rules.elaborate import numerics_of
 from coset.rules.equation import Numerics
+from coset.rules.rule import permitted
 
 assert coset.dialects  # imported so that every op and definition is registered
 
@@ -43,6 +44,12 @@ def meaning_of(term: Term) -> Term | None:
     """The term that `meaning` gives."""
     found = meaning(term)
     return None if found is None else found.term
+
+
+def meaning_within(term: Term, numerics: str) -> Term | None:
+    """The term that `meaning` gives, where a claim down to `numerics` may use it."""
+    found = meaning(term)
+    return None if found is None or not permitted(found.numerics, numerics) else found.term
 
 
 @lru_cache(maxsize=1024)

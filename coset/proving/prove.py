@@ -31,6 +31,7 @@ from coset.proving.certify import accepted, certificate_of
 from coset.proving.constants import Goal
 from coset.proving.interface import in_order, paired
 from coset.proving.join import PIECE, join
+from coset.proving.meanings import meaning_within
 from coset.proving.reach import reach_alike
 from coset.proving.refute import Fails, Pair
 from coset.proving.rounded import numbers_first
@@ -212,7 +213,8 @@ def _shown(asked: Proving, own: OwnRules, before: Program, pair: Pair, binding: 
     limits = Limits(seconds=asked.seconds, nodes=PIECE.nodes, iterations=PIECE.iterations)
 
     def show(second: Program, goals: Sequence[Goal]) -> list[Step]:
-        return join(goals, phases, limits=limits, alike=partial(by_values, first, second, feeds()))
+        alike = partial(by_values, first, second, feeds())
+        return join(goals, phases, limits=limits, alike=alike, means=partial(meaning_within, numerics=asked.numerics))
 
     sized, second = with_shared_dims(first, second, show)
     require_one_size(first.roots, second.roots)

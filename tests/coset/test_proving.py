@@ -454,3 +454,22 @@ def test_exact_admits_no_exception(tmp_path: Path) -> None:
         onnx.save(onnx.parser.parse_model(text), path)
     answers = {word: prove(Proving(*paths, numerics=word, seconds=2.0))["answer"] for word in ("exact", "reassociates")}
     assert answers == {"exact": "refuted", "reassociates": "proved"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "answers"),
+    [
+        ("a = Relu(x) y = Relu(a)", "y = Relu(x)", ("proved", "proved")),
+        ("y = Relu(x)", "y = Max(x, z)", ("refuted", "proved")),
+        ("y = LeakyRelu(x)", "c = GreaterOrEqual(x, z) m = Mul(x, s) y = Where(c, x, m)", ("refuted", "proved")),
+        ("y = PRelu(x, s)", "c = Less(x, z) m = Mul(x, s) y = Where(c, m, x)", ("unknown", "proved")),  # this Where keeps -0, its third
+    ],
+)
+def test_exact_opens_no_definition_that_loses_the_sign_of_a_zero(one: str, other: str, answers: tuple[str, str], tmp_path: Path) -> None:
+    """Relu, Clip, LeakyRelu and PRelu keep -0 in runtimes, their formulas do not; other definitions of the program may still be opened."""
+    paths = tmp_path / "one.onnx", tmp_path / "other.onnx"
+    numbers = "<float z = {0}, float s = {0.009999999776482582}>"
+    for path, body in zip(paths, (one, other), strict=True):
+        text = f'<ir_version: 8, opset_import: ["" : 17]> g (float[40] x) => (float[40] y) {numbers} {{ {body} }}'
+        onnx.save(onnx.parser.parse_model(text), path)
+    assert tuple(prove(Proving(*paths, numerics=word, seconds=2.0))["answer"] for word in ("exact", "reassociates")) == answers
