@@ -147,16 +147,26 @@ class Session:
 
     @classmethod
     def told(
-        cls, model: str | Path, running: Running, *, entries: Mapping[str, str] | None = None, arena: bool = True, watched: bool = True
+        cls,
+        model: str | Path | bytes,
+        running: Running,
+        *,
+        entries: Mapping[str, str] | None = None,
+        folder: Path | None = None,
+        arena: bool = True,
+        watched: bool = True,
     ) -> Session:
-        """The model of a file under the options `running`; `entries` over those that it names.
+        """The model, as `Session` takes it, under the options `running`; `entries` over those that it names.
 
         Raises:
             CosetError: ONNX Runtime does not load the model so.
         """
         given = {**dict(running.entries), **(entries or {})}
         threads = running.threads or THREADS
-        return cls(model, level=running.level, threads=threads, disabled=running.disabled, entries=given, arena=arena, watched=watched)
+        return cls(
+            model, level=running.level, threads=threads, folder=folder, disabled=running.disabled, entries=given, arena=arena,
+            watched=watched,
+        )  # fmt: skip
 
     def __call__(self, feed: Feed) -> dict[str, Any]:
         """As `run`."""

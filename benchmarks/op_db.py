@@ -91,6 +91,8 @@ def apart(found: Any, wanted: Any) -> str:
     """How a result differs from eager torch's; "" where it does not."""
     import torch
 
+    if isinstance(wanted, dict):
+        return apart([*found.values()], [*wanted.values()]) if isinstance(found, dict) and list(found) == list(wanted) else "other keys"
     if isinstance(wanted, (list, tuple)):
         if not isinstance(found, (list, tuple)) or len(found) != len(wanted):
             return f"{type(found).__name__} for {type(wanted).__name__}"

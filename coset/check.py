@@ -14,6 +14,7 @@ import numpy as np
 
 from coset.backends.onnxruntime import Session
 from coset.feeds import ENDS, INFINITE, MIXED, OTHER_SIZES, SAMPLE, Case, Draw, Feed, cases, cases_of_bits, trials, with_other_sizes
+from coset.frontends.onnx_seeds import with_seeds
 from coset.infinities import LOST, Exact, ExactOutputs, problem_at_infinities
 from coset.ir.errors import CosetError
 from coset.ir.held import working_folder
@@ -155,7 +156,7 @@ class Oracle:
         Only the outputs are kept: one copy of the weights at a time is in memory.
         """
         refusal = ""
-        session = _session(model)
+        session = self._session(model)
         for binding in trials(program, given):
             self.skipped, self.runs, self.binding = [], [], dict(binding)
             for case in self._draw(program, binding, self._seed):
@@ -187,7 +188,7 @@ class Oracle:
         Most programs stay within a few roundings of their outputs. Only for one that does not is the original's own noise measured, which
         takes as long as all the rest.
         """
-        session = _session(model, running)
+        session = self._session(model, running)
         results = [session.run(run.case.feed) for run in self.runs]
         del session  # before the original is loaded again
         report = self._reported(results, self.runs, exact=exact, exceptions=exceptions)
@@ -209,7 +210,7 @@ class Oracle:
 
     def _beside(self, report: CheckReport, results: Sequence[Feed], running: Running, exceptions: AbstractSet[str]) -> CheckReport:
         """`results` against the original run with the same options, or `report` where they differ from that too."""
-        session = _session(self._model, running)
+        session = self._session(self._model, running)
         own = [replace(run, outputs=session.run(run.case.feed)) for run in self.runs]
         again = self._reported(results, own, exact=False, exceptions=exceptions)
         return replace(again, apart=str(report.worst)) if again.ok else report
@@ -229,8 +230,13 @@ class Oracle:
                 report.differences.append(judge(case.name, name, expected, found[name], run.noise[name]))
         return report
 
+    def _session(self, model: Any, running: Running | None = None) -> Session | _Drawing:
+        """Either program for some runs; one with effects, which may draw random numbers, with seeds."""
+        seeded = with_seeds(model) if self._program.effects is not None else None
+        return _session(model, running) if seeded is None else _Drawing(seeded, Path(model).parent, running)
+
     def _move_inputs(self, runs: Sequence[Run]) -> None:
-        session = _session(self._model)
+        session = self._session(self._model)
         for run in runs:
             _listen(run, session, moved(run.case.feed))
 
@@ -243,7 +249,7 @@ class Oracle:
     def _shake(self, shake: Callable[[Program, int], Program], runs: Sequence[Run]) -> None:
         for path in _shaken(self._program, shake):
             try:
-                session = _session(path)
+                session = self._session(path)
             except CosetError:
                 continue  # it has a node in a form that the runtime has no kernel for: that shows no noise
             for run in runs:
@@ -264,7 +270,20 @@ def _session(model: str | Path, running: Running | None = None) -> Session:
     return Session.told(model, running or UNOPTIMIZED, entries=WAITING, arena=False, watched=False)
 
 
-def _listen(run: Run, session: Session, feed: Feed) -> None:
+class _Drawing:
+    """A model that draws random numbers, with seeds: loaded for each run, so that each draws the same whatever was run before."""
+
+    def __init__(self, seeded: bytes, folder: Path, running: Running | None) -> None:
+        self._load = partial(
+            Session.told, seeded, running or UNOPTIMIZED, entries=WAITING, folder=folder.resolve(), arena=False, watched=False
+        )
+
+    def run(self, feed: Feed) -> Feed:
+        """As `Session.run`."""
+        return self._load().run(feed)
+
+
+def _listen(run: Run, session: Session | _Drawing, feed: Feed) -> None:
     """Raise the noise of `run` to the move of each output that `session` shows on `feed`; a refusal shows none."""
     try:
         results = session.run(feed)

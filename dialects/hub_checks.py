@@ -7,16 +7,18 @@ cannot be known before the symbols have numbers is left to the evaluator.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from coset.ir import dims
 from coset.ir.dims import Dim, Poly, Shape
 from coset.ir.dtype_classes import CLASSES
-from coset.ir.errors import require
+from coset.ir.errors import TypeRuleError, require
 from coset.ir.op import Attributes
 from coset.ir.types import DType, TensorType, Type
 
 
+@lru_cache(maxsize=256)
 def dtypes(classes: str) -> frozenset[DType]:
     """The union of the named dtype classes (separated by spaces)."""
     return frozenset[DType]().union(*(CLASSES[name] for name in classes.split()))
@@ -28,36 +30,42 @@ def tensor_of(operand: Type, what: str) -> TensorType:
     Raises:
         TypeRuleError: it is no such type.
     """
-    require(isinstance(operand, TensorType) and operand.shape is not None, f"{what} must be a tensor of known rank, not {operand}")
-    assert isinstance(operand, TensorType)
+    if not isinstance(operand, TensorType) or operand.shape is None:
+        raise TypeRuleError(f"{what} must be a tensor of known rank, not {operand}")
     return operand
 
 
 def tensors(name: str, operands: Sequence[Type], *names: str) -> list[TensorType]:
     """The operands as tensors of known rank, one for each of `names`."""
-    require(len(operands) == len(names), f"`{name}` takes {len(names)} operands ({', '.join(names)}), not {len(operands)}")
+    if len(operands) != len(names):
+        raise TypeRuleError(f"`{name}` takes {len(names)} operands ({', '.join(names)}), not {len(operands)}")
     return [tensor_of(operand, f"`{what}` of `{name}`") for what, operand in zip(names, operands, strict=True)]
 
 
 def require_class(name: str, what: str, dtype: DType, classes: str) -> None:
     """Refuse a dtype that is in none of the named classes."""
-    hint = ": dequantize, compute and quantize again" if dtype.kind == "quantized" else ""
-    require(dtype in dtypes(classes), f"`{name}` takes {' or '.join(classes.split())} elements, but {what} has {dtype}{hint}")
+    if dtype not in dtypes(classes):
+        hint = ": dequantize, compute and quantize again" if dtype.kind == "quantized" else ""
+        raise TypeRuleError(f"`{name}` takes {' or '.join(classes.split())} elements, but {what} has {dtype}{hint}")
 
 
 def require_same(name: str, types: Sequence[TensorType], names: Sequence[str]) -> None:
     """Refuse operands whose types differ."""
     for type, what in zip(types[1:], names[1:], strict=True):
-        require(type == types[0], f"`{name}` takes operands of one type, but {names[0]} is {types[0]} and {what} is {type}")
+        if type != types[0]:
+            raise TypeRuleError(f"`{name}` takes operands of one type, but {names[0]} is {types[0]} and {what} is {type}")
 
 
 def get_ints(name: str, attributes: Attributes, key: str, *, least: int | None = None, count: int | None = None) -> tuple[int, ...]:
     """The attribute `key`, a tuple of integers."""
     value = attributes[key]
     fine = isinstance(value, tuple) and all(isinstance(item, int) and not isinstance(item, bool) for item in value)
-    require(fine, f"`{key}` of `{name}` must be a tuple of integers, not {value!r}")
-    require(count is None or len(value) == count, f"`{key}` of `{name}` must have {count} entries, not {len(value)}: {value}")
-    require(least is None or all(item >= least for item in value), f"`{key}` of `{name}` must be {least} or more everywhere, not {value}")
+    if not fine:
+        raise TypeRuleError(f"`{key}` of `{name}` must be a tuple of integers, not {value!r}")
+    if count is not None and len(value) != count:
+        raise TypeRuleError(f"`{key}` of `{name}` must have {count} entries, not {len(value)}: {value}")
+    if least is not None and any(item < least for item in value):
+        raise TypeRuleError(f"`{key}` of `{name}` must be {least} or more everywhere, not {value}")
     return value  # type: ignore[no-any-return]
 
 
@@ -75,8 +83,10 @@ def get_counts(name: str, attributes: Attributes, key: str, *, least: int | None
 def get_axes(name: str, attributes: Attributes, key: str, rank: int, *, count: int | None = None) -> tuple[int, ...]:
     """The attribute `key`, a tuple of different axes of a tensor of `rank` dims."""
     axes = get_ints(name, attributes, key, count=count)
-    require(all(0 <= axis < rank for axis in axes), f"`{key}` of `{name}` must lie in 0..{rank - 1}, not {axes}")
-    require(len(set(axes)) == len(axes), f"`{key}` of `{name}` names a dimension twice: {axes}")
+    if not all(0 <= axis < rank for axis in axes):
+        raise TypeRuleError(f"`{key}` of `{name}` must lie in 0..{rank - 1}, not {axes}")
+    if len(set(axes)) != len(axes):
+        raise TypeRuleError(f"`{key}` of `{name}` names a dimension twice: {axes}")
     return axes
 
 

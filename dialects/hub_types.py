@@ -28,7 +28,7 @@ from coset.dialects.hub_checks import (
 )
 from coset.ir import dims
 from coset.ir.dims import Dim, Poly
-from coset.ir.errors import require
+from coset.ir.errors import TypeRuleError, require
 from coset.ir.op import Attributes
 from coset.ir.types import BOOL, DTYPES, TensorType, Type
 
@@ -84,7 +84,8 @@ def select(name: str, operands: Sequence[Type], _: Attributes) -> Type:
     require(pred.dtype is BOOL, f"`pred` of `{name}` must be bool, not {pred.dtype}")
     require_same(name, (on_true, on_false), ("`on_true`", "`on_false`"))
     fits = pred.rank == 0 or pred.shape == on_true.shape
-    require(fits, f"`pred` of `{name}` must have rank 0 or the shape of the values, but it is {pred} and they are {on_true}")
+    if not fits:
+        raise TypeRuleError(f"`pred` of `{name}` must have rank 0 or the shape of the values, but it is {pred} and they are {on_true}")
     return on_true
 
 
@@ -95,7 +96,10 @@ def clamp(name: str, operands: Sequence[Type], _: Attributes) -> Type:
     for what, bound in (("min", low), ("max", high)):
         require(bound.dtype == operand.dtype, f"`{what}` of `{name}` must have {operand.dtype} elements as the operand, not {bound.dtype}")
         fits = bound.rank == 0 or bound.shape == operand.shape
-        require(fits, f"`{what}` of `{name}` must have rank 0 or the shape of the operand, but it is {bound} and the operand {operand}")
+        if not fits:
+            raise TypeRuleError(
+                f"`{what}` of `{name}` must have rank 0 or the shape of the operand, but it is {bound} and the operand {operand}"
+            )
     return operand
 
 
@@ -118,7 +122,10 @@ def broadcast_in_dim(name: str, operands: Sequence[Type], attributes: Attributes
     axes = get_axes(name, attributes, "broadcast_dimensions", len(shape), count=operand.rank)
     for i, (dim, axis) in enumerate(zip(operand.dims, axes, strict=True)):
         fits = dim in (1, shape[axis])
-        require(fits, f"`{name}` cannot make dim {axis} of size {shape[axis]} from dim {i} of {operand}: it must be 1 or {shape[axis]}")
+        if not fits:
+            raise TypeRuleError(
+                f"`{name}` cannot make dim {axis} of size {shape[axis]} from dim {i} of {operand}: it must be 1 or {shape[axis]}"
+            )
     return TensorType(operand.dtype, shape)
 
 
@@ -127,7 +134,10 @@ def reshape(name: str, operands: Sequence[Type], attributes: Attributes) -> Type
     (operand,) = tensors(name, operands, "operand")
     result = TensorType(operand.dtype, get_dims(name, attributes, "shape"))
     same = may_be_equal(operand.elements, result.elements)
-    require(same, f"`{name}` keeps the number of elements, but {operand} has {operand.elements} and {result} has {result.elements}")
+    if not same:
+        raise TypeRuleError(
+            f"`{name}` keeps the number of elements, but {operand} has {operand.elements} and {result} has {result.elements}"
+        )
     return result
 
 
@@ -146,7 +156,8 @@ def slice(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:
     require(0 not in strides, f"`strides` of `{name}` must be 1 or more everywhere, not {strides}")
     for axis, (first, last, dim) in enumerate(zip(start, limit, operand.dims, strict=True)):
         inside = may_be_at_most(first, last) and may_be_at_most(last, dim)
-        require(inside, f"`{name}` takes {first} to {last} of dim {axis}, which has {dim}; it must be 0 <= start <= limit <= {dim}")
+        if not inside:
+            raise TypeRuleError(f"`{name}` takes {first} to {last} of dim {axis}, which has {dim}; it must be 0 <= start <= limit <= {dim}")
     sizes = (dims.ceildiv(dims.subtract(b, a), s) for a, b, s in zip(start, limit, strides, strict=True))
     return TensorType(operand.dtype, tuple(sizes))
 
@@ -160,7 +171,8 @@ def concatenate(name: str, operands: Sequence[Type], attributes: Attributes) -> 
     total: Dim = 0
     for i, type in enumerate(types):
         same = type.rank == first.rank and (type.dtype, *without(type.dims, axis)) == (first.dtype, *without(first.dims, axis))
-        require(same, f"inputs of `{name}` may differ in dim {axis} only, but input 0 is {first} and input {i} is {type}")
+        if not same:
+            raise TypeRuleError(f"inputs of `{name}` may differ in dim {axis} only, but input 0 is {first} and input {i} is {type}")
         total = dims.add(total, type.dims[axis])
     return TensorType(first.dtype, (*first.dims[:axis], total, *first.dims[axis + 1 :]))
 
@@ -173,7 +185,8 @@ def pad(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:
     interior = get_counts(name, attributes, "interior", least=0, count=operand.rank)
     shape = tuple(padded(d, a, b, dims.add(i, 1)) for d, a, b, i in zip(operand.dims, low, high, interior, strict=True))
     fits = all(not isinstance(dim, int) or dim >= 0 for dim in shape)
-    require(fits, f"`{name}` of {operand} by low {low}, high {high}, interior {interior} leaves a negative dim: {shape}")
+    if not fits:
+        raise TypeRuleError(f"`{name}` of {operand} by low {low}, high {high}, interior {interior} leaves a negative dim: {shape}")
     return TensorType(operand.dtype, shape)
 
 
@@ -205,7 +218,8 @@ def dot_general(name: str, operands: Sequence[Type], attributes: Attributes) -> 
     for side, type in zip(("lhs", "rhs"), types, strict=True):
         batch = get_axes(name, attributes, f"{side}_batch", type.rank)
         contract = get_axes(name, attributes, f"{side}_contract", type.rank)
-        require(not set(batch) & set(contract), f"`{side}` of `{name}` has a dim that is batch and contracted: {batch}, {contract}")
+        if not set(batch).isdisjoint(contract):
+            raise TypeRuleError(f"`{side}` of `{name}` has a dim that is batch and contracted: {batch}, {contract}")
         free += [dim for axis, dim in enumerate(type.dims) if axis not in batch and axis not in contract]
     for role in ("batch", "contract"):
         _require_pairs(name, role, lhs, rhs, attributes[f"lhs_{role}"], attributes[f"rhs_{role}"])
@@ -215,8 +229,9 @@ def dot_general(name: str, operands: Sequence[Type], attributes: Attributes) -> 
 def _require_pairs(name: str, role: str, lhs: TensorType, rhs: TensorType, left: tuple[int, ...], right: tuple[int, ...]) -> None:
     require(len(left) == len(right), f"`{name}` needs as many lhs_{role} dims as rhs_{role} dims, not {left} and {right}")
     for a, b in zip(left, right, strict=True):
-        same = lhs.dims[a] == rhs.dims[b]
-        require(same, f"{role} dim {a} of lhs {lhs} is {lhs.dims[a]} but {role} dim {b} of rhs {rhs} is {rhs.dims[b]} in `{name}`")
+        if lhs.dims[a] != rhs.dims[b]:
+            one, other = f"{role} dim {a} of lhs {lhs} is {lhs.dims[a]}", f"{role} dim {b} of rhs {rhs} is {rhs.dims[b]}"
+            raise TypeRuleError(f"{one} but {other} in `{name}`")
 
 
 def convolution(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:
@@ -224,7 +239,8 @@ def convolution(name: str, operands: Sequence[Type], attributes: Attributes) -> 
     lhs, rhs = tensors(name, operands, "lhs", "rhs")
     require_class(name, "`lhs`", lhs.dtype, "number bool")
     require(lhs.dtype == rhs.dtype, f"`{name}` takes operands of one element type, not {lhs.dtype} and {rhs.dtype}")
-    require(lhs.rank == rhs.rank and lhs.rank >= 2, f"`{name}` takes operands of one rank of 2 or more, not {lhs} and {rhs}")
+    if lhs.rank != rhs.rank or lhs.rank < 2:
+        raise TypeRuleError(f"`{name}` takes operands of one rank of 2 or more, not {lhs} and {rhs}")
     spatial = lhs.rank - 2
     strides, lhs_dilation, rhs_dilation = (
         get_counts(name, attributes, key, least=1, count=spatial) for key in ("strides", "lhs_dilation", "rhs_dilation")

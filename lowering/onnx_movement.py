@@ -17,6 +17,7 @@ from coset.lowering.onnx_reduce_call import is_reduction, kept_reduction, kept_s
 
 _SPLAT_BYTES = 1 << 22  # larger splats are expanded when the model runs
 FLATTENING = {"onnx.Softmax": "Softmax", "onnx.LogSoftmax": "LogSoftmax"}
+_ADDED = frozenset(DTYPES[name] for name in ("i32", "i64", "f16", "f32", "f64"))  # by Add of version 7
 _RANGES = frozenset(DTYPES[name] for name in ("i64", "i32", "i16", "f32", "f64"))
 
 
@@ -206,8 +207,30 @@ def _print_pad(term: Term, context: Context) -> Input:
         return Call("Pad", (term.operands[0], vector(*low, *high), term.operands[1]), {"mode": "constant"}, since=since)
     value = is_splat(term.operands[1])
     if value is None or term.tensor.dtype.kind != "float":
-        raise Refused("a pad with a computed value needs version 11 of the ONNX operators", 11)
+        return _put_around(term)
     return Call("Pad", (term.operands[0],), {"pads": (*low, *high), "value": float(value.array()), "mode": "constant"}, since=2)
+
+
+def _put_around(term: Term) -> Input:
+    """A pad as concatenations: before version 11 Pad takes floats only, and a number for its value."""
+    (x, value), shape = term.operands, list(term.operands[0].tensor.dims)
+    found: Input = x
+    for axis, ends in enumerate(zip(term.attribute("low"), term.attribute("high"), strict=True)):
+        if min(ends) < 0:
+            raise Refused("a pad that takes elements away needs version 11 of the ONNX operators", 11)
+        first, last = (filled(value, (*shape[:axis], size, *shape[axis + 1 :])) if size else None for size in ends)
+        parts = tuple(part for part in (first, found, last) if part is not None)
+        found = Call("Concat", parts, {"axis": axis}, since=4) if len(parts) > 1 else found
+        shape[axis] = shape[axis] + sum(ends)
+    return found
+
+
+def filled(value: Term, shape: Shape) -> Input:
+    """A shape full of a number: by Expand, which is of version 8, or as what it is added to, -0 for floats."""
+    dtype, sizes = value.tensor.dtype, [dim for dim in shape if isinstance(dim, int)]
+    if dtype not in _ADDED or len(sizes) < len(shape):
+        return Call("Expand", (value, Numbers(shape)), since=8)
+    return Call("Add", (constant_of(np.full(sizes, -0.0 if dtype.kind == "float" else 0, dtype.numpy), dtype), value), since=7)
 
 
 def _print_iota(term: Term, context: Context) -> Input:

@@ -6,6 +6,7 @@ from coset.dialects.hub_terms import is_splat
 from coset.ir.term import Term
 from coset.ir.types import DTYPES
 from coset.lowering import onnx_reduce
+from coset.lowering.onnx_movement import filled
 from coset.lowering.onnx_plan import Call, Context, Input, Printer, Refused
 from coset.lowering.onnx_reduce import given
 
@@ -14,7 +15,7 @@ _REAL = frozenset({"alpha", "beta", "gamma", "epsilon"})  # attributes that are 
 # op: the version that first has it as we print it. Attributes go by their own names.
 _SIMPLE = {
     "LeakyRelu": 6, "Elu": 6, "HardSigmoid": 6, "HardSwish": 14, "Softplus": 1, "Mish": 18, "Selu": 6, "GlobalAveragePool": 1, "Gelu": 20,
-    "BatchNormalization": 9, "LayerNormalization": 17, "RMSNormalization": 23, "InstanceNormalization": 6, "GroupNormalization": 21,
+    "BatchNormalization": 7, "LayerNormalization": 17, "RMSNormalization": 23, "InstanceNormalization": 6, "GroupNormalization": 21,
     "Swish": 24, "PRelu": 7,
 }  # fmt: skip
 
@@ -55,18 +56,23 @@ def _print_gemm(term: Term, context: Context) -> Input:
 
 
 def _print_clip(term: Term, context: Context) -> Input:
-    """Bounds are operands from version 11 on (12 for integers), attributes before."""
+    """Bounds are operands from version 11 on (12 for integers), attributes before, or, where they are computed, bounds by Max and Min, the
+    lower one first, as in the definition."""
     floats = term.tensor.dtype in _FLOATS
     if context.reaches(11) or not floats:
         return Call("Clip", given(term), since=11 if floats else 12)
-    attributes = {}
-    for name, bound in zip(("min", "max"), term.operands[1:], strict=False):
-        if bound.op.name != "builtin.absent":
-            value = is_splat(bound)
-            if value is None:
-                raise Refused("Clip with computed bounds needs version 11 of the ONNX operators", 11)
-            attributes[name] = float(value.array())
-    return Call("Clip", (term.operands[0],), attributes, since=6)
+    bounds = {name: bound for name, bound in zip(("min", "max"), term.operands[1:], strict=False) if bound.op.name != "builtin.absent"}
+    values = {name: is_splat(bound) for name, bound in bounds.items()}
+    if all(value is not None for value in values.values()):
+        attributes = {name: float(value.array()) for name, value in values.items() if value is not None}
+        return Call("Clip", (term.operands[0],), attributes, since=6)
+    found: Input = term.operands[0]
+    for name, op in (("min", "Max"), ("max", "Min")):
+        if name in bounds and context.reaches(8):
+            found = Call(op, (found, bounds[name]), since=8)
+        elif name in bounds:  # of one shape
+            found = Call(op, (found, filled(bounds[name], term.tensor.dims)), since=6)
+    return found
 
 
 def _print_attention(term: Term, _: Context) -> Input:

@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import ml_dtypes
 
@@ -35,6 +36,7 @@ from coset.rules.uses import bounds, spread_only
 from coset.rules.watched import noting
 
 NUMBERS = (2, 3, 1, 4, 5, 8)
+MOST_ANSWERS = 20_000  # of one condition that are remembered
 ROW = 4096  # elements of a row that has all combinations of some numbers
 COUNTS = (
     129,
@@ -306,24 +308,32 @@ def _completed(rule: Rule, values: dict[str, Any], search: Search) -> Iterator[I
         return
     nodes = list(applications(rule.left))
     start = Scope(values, dict(zip(rule.variables, types, strict=True)), [None] * len(nodes))
-    partial: list[tuple[int, Scope, dict[int, AttributeItems]]] = [(0, start, {})]
+    partial: list[Iterator[tuple[Scope, dict[int, AttributeItems]]]] = [iter([(start, {})])]  # the ways to go on, node by node
     steps = 0
     while partial:
+        way = next(partial[-1], None)
+        if way is None:
+            partial.pop()
+            continue
         steps += 1
         if steps > (MOST if search.exhaustive else search.attempts * 4):
             search.guess("all attributes")
             return
-        position, scope, done = partial.pop()
-        if position == len(nodes):
+        scope, done = way
+        if len(partial) > len(nodes):
             left_types = tuple(scope.left)
             final = tuple(scope.variables[name] for name in rule.variables)
             yield Instance(tuple(done[i] for i in range(len(nodes))), left_types, final, scope.values)  # type: ignore[arg-type]
             continue
-        node = nodes[rule.compiled.left_order[position]]
-        partial += [
-            (position + 1, later, {**(bound(done, binding) if binding else done), node.index: items})
-            for later, items, binding in _applied(rule, node, scope, search)
-        ][::-1]
+        partial.append(_ways(rule, nodes[rule.compiled.left_order[len(partial) - 1]], scope, done, search))
+
+
+def _ways(
+    rule: Rule, node: Application, scope: Scope, done: dict[int, AttributeItems], search: Search
+) -> Iterator[tuple[Scope, dict[int, AttributeItems]]]:
+    """What is known once `node` has attributes, way by way; `done`: the attributes of the nodes before."""
+    for later, items, binding in _applied(rule, node, scope, search):
+        yield later, {**(bound(done, binding) if binding else done), node.index: items}
 
 
 def _variable_type(pattern: Any, scope: Scope, search: Search, number: int) -> TensorType:
@@ -341,7 +351,7 @@ def _variable_type(pattern: Any, scope: Scope, search: Search, number: int) -> T
     return TensorType(evaluate(pattern.dtype, scope), tuple(shape))
 
 
-def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> list[tuple[Scope, AttributeItems, Binding]]:
+def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> Iterator[tuple[Scope, AttributeItems, Binding]]:
     """The ways to give `node` attributes that its type rule accepts; in proofs also those that it accepts once dims are bound."""
     operands = [scope.variables[o.name] if isinstance(o, Variable) else scope.left[o.index] for o in node.operands]
     known = [operand for operand in operands if operand is not None]
@@ -354,7 +364,7 @@ def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> lis
     free = [*(a for a in node.op.attributes if a.name in wild), *rest]
     symbols = PLACES.get(node.op.name, {}) if search.symbolic else {}
     unknown = [a.name for a in free if a.name not in symbols and not (enumerable(a.kind, a.name) or _of_functions(a, node.op))]
-    found: list[tuple[Scope, AttributeItems, Binding]] = []
+    count = 0
     for values in _open_values(rule, written.items, node, scope, known, search):
         attempt = Scope(values, scope.variables, list(scope.left))
         bound_rest = dict(values.get(written.rest, ())) if written.rest is not None else {}
@@ -365,7 +375,7 @@ def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> lis
         if search.firing and _hopeless(rule, values, scope.variables, scope.left):
             search.spent += 1  # rules that can never fire must come to an end, too
             if search.spent > search.budget:
-                return found
+                return
             continue
         try:
             with noting() as noted:
@@ -381,7 +391,7 @@ def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> lis
         for choice in search.first(itertools.product(*options), 120):
             if not search.spend(node.op):
                 search.guess("all attributes")
-                return found
+                return
             try:
                 complete = node.op.complete(given | {a.name: value for a, value in zip(free, choice, strict=True)})
             except CosetError as error:
@@ -404,17 +414,19 @@ def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> lis
                 if node.op.functions:
                     if written.rest is not None:
                         later[written.rest] += tuple((role, bound_rest[role]) for role in roles(node.op) if role in bound_rest)
-                    found += _with_functions(rule, node, Scope(later, scope.variables, list(scope.left)), fixed, type, binding, search)
+                    for way in _with_functions(rule, node, Scope(later, scope.variables, list(scope.left)), fixed, type, binding, search):
+                        count += 1
+                        yield way
                     continue
                 types = [bound(each, binding) for each in scope.left]
                 types[node.index] = type
                 variables = bound(dict(scope.variables), binding)
-                found.append((Scope(later, variables, types), tuple(sorted(fixed.items())), binding))
+                count += 1
+                yield Scope(later, variables, types), tuple(sorted(fixed.items())), binding
             if hopeless:
                 break
-            if len(found) > 40 and not search.exhaustive:
-                return found
-    return found
+            if count > 40 and not search.exhaustive:
+                return
 
 
 def possible(rule: Rule, dtypes: Sequence[str], elements: Sequence[tuple[DType, ...]]) -> list[tuple[DType, ...]]:
@@ -436,7 +448,42 @@ def possible(rule: Rule, dtypes: Sequence[str], elements: Sequence[tuple[DType, 
 def _hopeless(rule: Rule, values: dict[str, Any], variables: Mapping[str, Type], left: Sequence[Type | None]) -> bool:
     """Whether a condition of `rule` is false already, whatever the names get that have no value yet."""
     scope = Scope(values, variables, left, [None] * len(rule.compiled.right), rule.numerics.word)
-    return any(_is_false(condition, scope) for condition in rule.compiled.conditions)
+    questions = _QUESTIONS.get(rule)
+    if questions is None:
+        questions = _QUESTIONS[rule] = tuple(map(_question, rule.compiled.conditions))
+    return any(question.is_false(scope) for question in questions)
+
+
+@dataclass
+class _Question:
+    """A condition with the names and the types that it reads, and where it was found false: most names stand while one is tried out."""
+
+    condition: Expression
+    names: tuple[str, ...]
+    types: tuple[TypeOf, ...]
+    answers: dict[Any, bool] = field(default_factory=dict)
+
+    def is_false(self, scope: Scope) -> bool:
+        """As `_is_false`."""
+        types = [scope.variables.get(each.key) if each.kind == "variable" else getattr(scope, each.kind)[each.key] for each in self.types]
+        key = (tuple([exact_key(scope.values.get(name, self)) for name in self.names]), *types)
+        known = self.answers.get(key)
+        if known is None:
+            if len(self.answers) >= MOST_ANSWERS:
+                self.answers.clear()
+            known = self.answers[key] = _is_false(self.condition, scope)
+        return known
+
+    __hash__ = object.__hash__
+
+
+def _question(condition: Expression) -> _Question:
+    found = list(parts(condition))
+    names = dict.fromkeys(part.name for part in found if isinstance(part, Ref))
+    return _Question(condition, tuple(names), tuple(dict.fromkeys(part for part in found if isinstance(part, TypeOf))))
+
+
+_QUESTIONS: WeakKeyDictionary[Rule, tuple[_Question, ...]] = WeakKeyDictionary()
 
 
 def _is_false(condition: Expression, scope: Scope) -> bool:

@@ -14,7 +14,7 @@ import coset.dialects  # noqa: F401  (registers the ops)
 from coset.backends.onnxruntime import Session
 from coset.dialects.hub_terms import broadcast, dot, literal, numpy_broadcast, reshape, splat
 from coset.ir import dims
-from coset.ir.builtin import OPAQUE
+from coset.ir.builtin import OPAQUE, absent
 from coset.ir.dim_text import parse
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate
@@ -23,6 +23,7 @@ from coset.ir.program import Program
 from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import BOOL, DTYPES, F32, I64, DType, TensorType, tensor
 from coset.lowering.onnx import highest_opset, lower, printable
+from coset.rules.definition import evaluate_defined
 
 B, S = dims.symbol("B"), dims.symbol("S")
 RANDOM = np.random.default_rng(7)
@@ -53,9 +54,9 @@ def agrees(program: Program, binding: Mapping[str, int] | None = None) -> Counte
     feed: dict[str, Any] = {}
     for term in program.inputs:
         shape = tuple(dims.evaluate(dim, binding or {}) for dim in term.tensor.dims)
-        feed[term.attribute("name")] = (RANDOM.standard_normal(shape) * 4).astype(term.tensor.dtype.numpy)
+        feed[term.attribute("name")] = np.asarray(RANDOM.standard_normal(shape) * 4).astype(term.tensor.dtype.numpy)
     found = Session(model.SerializeToString()).run(feed)
-    expected = evaluate([term for _, term in program.outputs], feed)
+    expected = evaluate([term for _, term in program.outputs], feed, fallback=evaluate_defined)
     for (name, _), value in zip(program.outputs, expected, strict=True):
         assert found[name].shape == value.shape
         assert np.allclose(found[name], value, rtol=ROUNDING, atol=ROUNDING), name
@@ -144,6 +145,21 @@ def test_reshapes_copy_dims_and_compute_only_what_is_left() -> None:
     # -1 beside a dim that may be 0 fails for empty batches, so that the dim is computed
     moved = reshape(x, (B, dims.multiply(2, S), 6))
     assert "Shape" in agrees(program_of(moved), {"B": 0, "S": 5})
+
+
+@pytest.mark.parametrize("opset", [7, 8, 9, 10])
+@pytest.mark.parametrize("dtype", ["f32", "i64"])
+def test_old_versions_have_forms_for_pads_and_bounds(opset: int, dtype: str) -> None:
+    """Before version 11 Pad and Clip take their numbers as attributes, and floats only: what is computed, or whole, has other forms."""
+    kind = DTYPES[dtype]
+    x, value, low, high = x_of(2, 3, dtype=kind), x_of(name="v", dtype=kind), splat(-1, kind, ()), splat(2, kind, ())
+    sizes = {"low": (1, 0), "high": (0, 2), "interior": (0, 0)}
+    padded = [make("stablehlo.pad", (x, given), sizes) for given in (splat(3, kind, ()), value)]
+    bound = make("stablehlo.abs", (value,))
+    clipped = [make("onnx.Clip", (x, *bounds)) for bounds in ((low, high), (low, absent()), (make("stablehlo.negate", (bound,)), bound))]
+    model = lower(program_of(*padded, *(clipped if kind == F32 else ()), opset=opset))
+    assert [entry.version for entry in model.opset_import] == [opset]
+    agrees(program_of(*padded, *(clipped if kind == F32 else ()), opset=opset))
 
 
 @pytest.mark.parametrize("opset", [11, 13, 18, 20])

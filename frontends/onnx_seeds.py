@@ -1,0 +1,69 @@
+"""A model whose random nodes have seeds, so that two models that draw the same numbers can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx import helper, inliner, numpy_helper
+
+from coset.dialects.onnx_bodies import all_nodes, bodies
+from coset.frontends.onnx_nodes import RANDOM
+from coset.frontends.onnx_tensors import Model
+
+
+def with_seeds(model: str | Path | bytes) -> bytes | None:
+    """The serialized model in which each node that draws has a seed of its own where it has none: its number among those that draw, in the
+    order of the file, with the bodies of control flow where their node stands and the nodes of functions where they are called. External
+    data stays where it is said to be. None where nothing draws.
+    """
+    found = onnx.ModelProto.FromString(model) if isinstance(model, bytes) else onnx.load(model, load_external_data=False)
+    if any(_draws(node) for function in found.functions for node in all_nodes(function.node)):
+        found = inliner.inline_local_functions(found)
+    shut = {output for graph in _graphs(found.graph) for output in _falses(graph)}
+    drawing = [node for node in _in_order(found.graph) if _draws(node) and (node.op_type != "Dropout" or node.input[2] not in shut)]
+    if not drawing:
+        return None
+    for number, node in enumerate(drawing, 1):
+        if not any(attribute.name == "seed" for attribute in node.attribute):
+            node.attribute.append(helper.make_attribute("seed", number if node.op_type == "Dropout" else float(number)))
+    return bytes(found.SerializeToString())
+
+
+def _draws(node: Model) -> bool:
+    """Whether a node may draw random numbers."""
+    if node.domain not in ("", "ai.onnx"):
+        return False
+    return node.op_type in RANDOM or (node.op_type == "Dropout" and len(node.input) > 2 and bool(node.input[2]))
+
+
+def _in_order(graph: Model) -> Iterator[Model]:
+    """The nodes of a graph, each before those of its bodies."""
+    stack = [iter(graph.node)]
+    while stack:
+        node = next(stack[-1], None)
+        if node is None:
+            stack.pop()
+            continue
+        yield node
+        stack += [iter(body.node) for body in reversed([*bodies(node)])]
+
+
+def _graphs(graph: Model) -> Iterator[Model]:
+    """A graph, and the bodies in it."""
+    yield graph
+    for node in all_nodes(graph.node):
+        yield from bodies(node)
+
+
+def _falses(graph: Model) -> Iterator[str]:
+    """The names of constants of one truth that are false: they switch the training mode of a Dropout off."""
+    tensors: list[tuple[str, Any]] = [(tensor.name, tensor) for tensor in graph.initializer]
+    for node in graph.node:
+        if node.op_type == "Constant":
+            tensors += [(node.output[0], attribute.t) for attribute in node.attribute if attribute.name == "value"]
+    for name, tensor in tensors:
+        if tensor.data_type == onnx.TensorProto.BOOL and not tensor.external_data and not numpy_helper.to_array(tensor).any():
+            yield name

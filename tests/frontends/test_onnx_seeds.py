@@ -1,0 +1,76 @@
+"""Models that draw random numbers are compared with seeds: both draw the same, and nothing else is the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import coset
+from coset.backends.onnxruntime import Session
+from coset.check import Oracle
+from coset.frontends.onnx import import_model
+from coset.frontends.onnx_seeds import with_seeds
+
+NUMBERS = "<float r = {0.5}, bool on = {1}, bool off = {0}>"
+
+
+def model(body: str, more: str = "") -> Any:
+    text = f'<ir_version: 8, opset_import: ["" : 17, "own" : 1]> g (float[4,8] x, bool c) => (float[4,8] y) {NUMBERS} {{ {body} }} {more}'
+    return onnx.parser.parse_model(text)
+
+
+BRANCHES = """b = If(c) <then_branch = one () => (float[4,8] o) { n = RandomNormalLike(a) o = Add(a, n) },
+              else_branch = two () => (float[4,8] p) { p = Identity(a) }>"""
+DRAWN = {
+    "normal": "b = RandomNormalLike(a) y = Add(a, b)",
+    "uniform": "b = RandomUniform<shape = [4, 8]>() y = Add(a, b)",
+    "dropout": "y = Dropout(a, r, on)",
+    "dropout, if asked for": "y = Dropout(a, r, c)",
+    "two": "b = RandomNormalLike(a) d = RandomNormalLike(a) y = Sub(b, d)",
+    "one with a seed": "b = RandomNormalLike<seed = 3.0>(a) d = RandomUniformLike(a) y = Sub(b, d)",
+    "in a branch": BRANCHES + " y = Neg(b)",
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_what_draws_is_optimized_and_compared(name: str) -> None:
+    optimized = coset.optimize(model(f"e = Relu(x) a = Relu(e) {DRAWN[name]}"))
+    written = onnx.load(optimized._draft.path)
+    assert sum(node.op_type == "Relu" for node in written.graph.node) == 1  # one was taken away, and the draws are as many as before
+    assert optimized.report["check"]["max_abs"] == 0.0
+
+
+def test_nodes_that_draw_have_seeds_of_their_own() -> None:
+    body = f"a = RandomNormalLike(x) b = RandomNormalLike(x) d = Dropout(b, r, off) {BRANCHES.replace('b = If', 'e = If')} y = Sub(e, d)"
+    seeded = with_seeds(model(body).SerializeToString())
+    assert seeded is not None
+    nodes = onnx.load_from_string(seeded).graph.node
+    inner = next(attribute.g.node[0] for attribute in nodes[3].attribute if attribute.name == "then_branch")
+    seeds = [[attribute.f for attribute in node.attribute if attribute.name == "seed"] for node in (nodes[0], nodes[1], nodes[2], inner)]
+    assert seeds == [[1.0], [2.0], [], [3.0]]
+    feed = {"x": np.zeros((4, 8), np.float32), "c": np.array(True)}
+    one, other = (Session(seeded).run(feed)["y"] for _ in range(2))
+    assert np.array_equal(one, other) and one.std() > 0.5
+
+
+def test_draws_in_another_order_are_another_program(tmp_path: Path) -> None:
+    body = "a = RandomNormalLike(x) b = RandomUniformLike(x) y = {}"
+    paths = tmp_path / "one.onnx", tmp_path / "other.onnx"
+    for path, last in zip(paths, ("Sub(a, b)", "Sub(b, a)"), strict=True):
+        onnx.save(model(body.format(last)), path)
+    oracle = Oracle(paths[0], import_model(paths[0]), {})
+    assert oracle.compare(paths[0], exact=True).ok
+    assert not oracle.compare(paths[1], exact=False).ok
+
+
+def test_functions_that_draw_are_compared_call_by_call() -> None:
+    function = '<domain: "own", opset_import: ["" : 17]> noisy (v) => (w) { n = RandomNormalLike(v) w = Add(v, n) }'
+    assert with_seeds(model("y = Relu(x)").SerializeToString()) is None
+    proto = model("d = Relu(x) e = Relu(d) a = own.noisy(e) b = own.noisy(x) y = Sub(a, b)", function)
+    for keep in (False, True):
+        optimized = coset.optimize(proto, keep_functions=keep)
+        assert optimized.report["check"]["max_abs"] == 0.0 and optimized.report["nodes"]["after"] < optimized.report["nodes"]["before"]
