@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,7 @@ from coset.ir.op import Array
 from coset.ir.term import Term, constant, rebuild, topological
 from coset.ir.types import TensorType
 from coset.noise import wide
+from coset.prove.budget import Budget, TooMuch
 from coset.prove.error_bound import roundoff
 from coset.rules.definition import evaluate_defined
 
@@ -27,6 +29,7 @@ FEW = 16  # roundings of the largest element, up to which a runtime has computed
 ONE_WAY = 0.125  # roundings for each summand, where all sums round one way: equal numbers one after the other, in eight lanes
 COARSE = 2.0**-16  # ... of a type of fewer digits one
 LARGE = 1 << 22  # bytes for which threads are begun
+OPERATIONS = 1 << 36  # for one constant, as `coset.prove.budget` counts them: a minute at most; what takes more is left to the runtime
 
 
 def fallback_for(source: Mapping[str, Any]) -> Fallback:
@@ -50,7 +53,7 @@ def fold(
 ) -> tuple[tuple[Term, ...], int]:  # fmt: skip
     """`roots` with every largest subterm that is `storable` (constant and not too large: see `Selection`) replaced by its value, or by
     what `value_of` gives for it, and how many were. A broadcast of a constant stays: the printers make it implicit. So does what has no
-    value here, a node that no definition fits: whoever runs the program computes it. Where a `runtime` is given and has a value that
+    value here, a node that no definition fits, or would take too long (`OPERATIONS`): whoever runs the program computes it. Where a `runtime` is given and has a value that
     differs from the evaluator's by more than a few roundings, its value is taken; `exact`: where it has other bits the term stays.
     """
     order = list(topological(roots))
@@ -70,11 +73,15 @@ def fold(
     known: dict[Term, Term] = {}
     if value_of is None:
         missing: AbstractSet[Term] = frozenset()
+        done: dict[Term, Any] = {}
         while True:
             storable = storable - missing
             asked = folding()
             try:
-                known = _computed(asked, fallback)
+                known = _computed(asked, fallback, done)
+            except Costly as error:
+                missing = {*error.terms, *(term for term in asked if _base(term) in error.terms)}
+                continue
             except CosetError:
                 missing = _without_value(asked, fallback)
                 continue
@@ -144,14 +151,35 @@ def computed(term: Term, fallback: Fallback) -> Term:
     return _spread(term, _computed([term], fallback))
 
 
-def _computed(terms: Iterable[Term], fallback: Fallback) -> dict[Term, Term]:
+class Costly(CosetError):
+    """Constant `terms` that would take too long to compute."""
+
+    def __init__(self, terms: AbstractSet[Term]) -> None:
+        super().__init__(f"`{describe(next(iter(terms)))}` is a constant that takes more than {OPERATIONS:.0e} operations to compute")
+        self.terms = terms
+
+
+def _computed(terms: Iterable[Term], fallback: Fallback, done: dict[Term, Any] | None = None) -> dict[Term, Term]:
     """The values of what is under the broadcasts that `terms` end in. Large ones are put in order and named on all processors: NumPy and
-    the hashes let go of Python's lock there."""
+    the hashes let go of Python's lock there. `done`: values that were computed before, to which these are added.
+
+    Raises:
+        Costly: some take too long, the rest is `done`. CosetError: a term has no value.
+    """
     inner = list(dict.fromkeys(base for term in terms if (base := _base(term)).op.name not in KNOWN))
-    arrays: list[Any] = []
+    values, costly = {} if done is None else done, set[Term]()
     with np.errstate(all="ignore"):
         for term in inner:
-            arrays += evaluate([term], {}, fallback=fallback)
+            if term in values:
+                continue
+            try:
+                with Budget(sys.maxsize, OPERATIONS).counting():
+                    (values[term],) = evaluate([term], {}, fallback=fallback)
+            except TooMuch:
+                costly.add(term)
+    if costly:
+        raise Costly(costly)
+    arrays = [values[term] for term in inner]
     dtypes = [term.tensor.dtype for term in inner]
     if sum(array.nbytes for array in arrays) < LARGE:
         constants = [*map(constant_of, arrays, dtypes)]

@@ -106,3 +106,28 @@ def test_a_long_sum_may_differ_by_roundings_that_go_one_way() -> None:
         (own,) = evaluate([term], {})
         assert fold._is_near(term, constant(own), own * np.float32(1 + 1.1e-5), False) is near
         assert not fold._is_near(term, constant(own), own * np.float32(1 + 1e-3), False)
+
+
+@pytest.mark.parametrize("certified", [False, True])
+def test_constants_that_take_long_are_left_to_the_runtime(certified: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The product counts more operations than are allowed, what it is made of and what is beside it do not; the loop counts its rounds."""
+    monkeypatch.setattr(fold, "OPERATIONS", 1 << 19)
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y)
+        <int64 m = {40}, bool on = {1}, float[2] z = {1., 2.}, int64[2] s = {300, 300}, float o = {0.5}, float[2] c = {3., 4.}>
+        {
+            v = Loop(m, on, z) <body = turn (int64 i, bool k, float[2] a) => (bool d, float[2] e) { d = Identity(k) e = Add(a, a) }>
+            w = Expand(o, s)
+            u = Neg(w)
+            q = MatMul(w, u)
+            r = ReduceSum<keepdims = 0>(q)
+            p = Mul(c, c)
+            t = Add(v, p)
+            f = Add(t, r)
+            y = Add(x, f)
+        }"""
+    path = tmp_path / "model.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    optimized = coset.optimize(path, certificate=certified)
+    ops = [node.op_type for node in onnx.load(optimized._draft.path).graph.node]
+    assert "Loop" in ops and "Neg" not in ops and ops.count("Mul") == 0
+    assert optimized.report["check"]["ok"]
