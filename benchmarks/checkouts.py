@@ -5,7 +5,7 @@
 
 With `--gains` each model is optimized once by both, and where they wrote other bytes what they wrote is run side by side, as users run it
 (`coset.load`): how many times as long the new one takes, and the geometric mean over all models, the same bytes counted as 1; beside it
-the processor seconds, the seconds of the comparison and the memory of both commands.
+the processor seconds and the seconds of the comparison of both commands.
 OLD and NEW are folders (`git worktree add FOLDER COMMIT` makes one); both run in this environment, on the built models (`make models`). One
 run of each is not counted. `same` says whether both wrote the same bytes.
 """
@@ -38,13 +38,11 @@ from coset import timing
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a checkout's command: its report, the seconds of the clock and of the processor (its children's too), and the bytes that
-    its largest process had at once."""
+    """One run of a checkout's command: its report, the seconds of the clock, and those of the processor, its children's too."""
 
     report: dict[str, Any]
     seconds: float
     processor: float
-    memory: int
 
     @property
     def check(self) -> float:
@@ -70,7 +68,7 @@ def optimized(checkout: Path, model: Path, output: Path) -> Run:
         told.seek(0)
         if process.returncode:
             raise subprocess.CalledProcessError(process.returncode, command, said.read(), told.read())
-        return Run(json.loads(said.read()), seconds, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
+        return Run(json.loads(said.read()), seconds, used.ru_utime + used.ru_stime)
 
 
 def compared(model: Path, checkouts: list[Path], runs: int) -> str:
@@ -107,13 +105,13 @@ class Gained:
 
     @property
     def told(self) -> str:
-        """The line, with the seconds of the processor, of the comparison, and the memory."""
+        """The line, with the seconds of the processor and of the comparison."""
         if not self.runs:
             return self.line
         old, new = self.runs
         return (
             f"{self.line}; processor {old.processor:.2f} -> {new.processor:.2f} s, comparison {old.check:.2f} of {old.seconds:.2f} -> "
-            f"{new.check:.2f} of {new.seconds:.2f} s, {old.memory >> 20} -> {new.memory >> 20} MiB"
+            f"{new.check:.2f} of {new.seconds:.2f} s"
         )
 
 
@@ -154,7 +152,6 @@ def summary(found: Sequence[Gained]) -> Iterator[str]:
     if long:
         ratio = mean(new.check / old.check for old, new in long)
         yield f"seconds of the comparison of the {len(long)} models of which it was over half of the command: {ratio:.3f} times"
-    yield f"memory: {mean(new.memory / old.memory for old, new in both):.3f} times"
 
 
 def main() -> None:

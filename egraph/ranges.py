@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from coset.ir.builtin import absent
 from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
-from coset.ir.term import AttributeItems, Term, input_term, make
+from coset.ir.term import AttributeItems, Term, exact_key, input_term, make
 from coset.ir.types import TensorType, Type
 from coset.rules import payloads
 from coset.rules.applied import built
@@ -36,7 +37,28 @@ def in_range(rule: Rule, given: Sequence[AttributeItems], variables: Sequence[Ty
             return False
         if verdict == COUNTED and _folded(rule, variables, decision) <= FEW[name]:
             return True
-    return _admitted(rule, given, variables, decision)
+    known = _KNOWN.setdefault(rule, {})
+    key = _without_sizes(rule, (*given, *decision.attributes), tensors)
+    if key is None or key not in known:
+        answer = _admitted(rule, given, variables, decision)
+        if key is not None:
+            known[key] = answer
+        return answer
+    return known[key]
+
+
+_KNOWN: WeakKeyDictionary[Rule, dict[Any, bool]] = WeakKeyDictionary()  # answers of rules that fold nothing, for all sizes
+
+
+def _without_sizes(rule: Rule, given: Sequence[AttributeItems], tensors: Sequence[TensorType]) -> Any:
+    """What the growth of an instance depends on where its ops fold no elements: element types, numbers and axes, but no sizes. None where
+    something is folded, or not known to be."""
+    nodes = (*applications(rule.left), *applications(rule.right))
+    if not all(node.op.has("elementwise") or node.op.has("movement") or node.op.name in _SURE for node in nodes):
+        return None
+    types = tuple((type.dtype, None if type.shape is None else len(type.shape)) for type in tensors)
+    kept = [(name, len(value) if name == "shape" else exact_key(value)) for items in given for name, value in items or ()]
+    return types, tuple(kept)
 
 
 def _admitted(rule: Rule, given: Sequence[AttributeItems], variables: Sequence[Type], decision: Decision) -> bool:
