@@ -53,8 +53,9 @@ def fold(
 ) -> tuple[tuple[Term, ...], int]:  # fmt: skip
     """`roots` with every largest subterm that is `storable` (constant and not too large: see `Selection`) replaced by its value, or by
     what `value_of` gives for it, and how many were. A broadcast of a constant stays: the printers make it implicit. So does what has no
-    value here, a node that no definition fits, or would take too long (`OPERATIONS`): whoever runs the program computes it. Where a `runtime` is given and has a value that
-    differs from the evaluator's by more than a few roundings, its value is taken; `exact`: where it has other bits the term stays.
+    value here, a node that no definition fits, or would take too long (`OPERATIONS`): whoever runs the program computes it. Where a
+    `runtime` is given and has a value that differs from the evaluator's by more than a few roundings, its value is taken; `exact`: where
+    it has other bits the term stays.
     """
     order = list(topological(roots))
     replaced: dict[Term, Term] = {}
