@@ -197,11 +197,12 @@ class Judge:
                 room = False
                 continue
             weight = max(LEAST[name], *heavy)
-            below = counts_below(term) and term not in self.fixed
+            small = counts_below(term)
+            below = small and term not in self.fixed
             bound = max(high - ends[name] - weight - FIRST[name], (-low - ends[name] - weight - SECOND[name]) if below else -math.inf)
             degree = math.inf if name == "f16" else max(high, -low if below else -math.inf) - DEGREE * widest - OVER
             self.weighed.add(number, bound, degree)
-            room = room and high < ends[name] - 0.01 and (not below or -low < ends[name] - 2.0)
+            room = room and high < ends[name] - 0.01 and (not small or -low < ends[name] - 2.0)
         return room
 
     def result(

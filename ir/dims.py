@@ -152,7 +152,7 @@ def mod(a: Dim, b: Dim) -> Dim:
         return a % b
     if divide_exactly(a, b) is not None:
         return 0
-    least = _residue(a, b) if isinstance(b, int) else a
+    least = _residue(a, b) if isinstance(b, int) and b != 0 else a
     return _apply("mod", a, b) if least == a else mod(least, b)
 
 

@@ -6,6 +6,7 @@ import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from coset.ir.errors import CosetError
 from coset.ir.term import Term, input_term, make, rebuild, topological
@@ -27,6 +28,7 @@ ORDER = (ALWAYS, COUNTED, SOME, NEVER)
 FORMS = 4  # of a definition, of which growth is told only
 DRAWS, PLAIN = 6, 3  # instances of a rule that takes numbers as they are, and of another
 SIZES = (2, 3, 4, 5, 8)
+LOOKED_AT = 24  # instances of one draw
 QUESTIONS = 4000  # to type rules, for one draw
 MANY = 1 << 20  # elements that an op may fold
 EXPONENTS = (0, 1, -4, 30, -60, 120)  # of the numbers that a rule takes as they are, in the order of draws
@@ -189,15 +191,26 @@ def _pairs(rule: Rule) -> Iterator[tuple[Term, Term]]:
         numbers = {} if turn % 2 == 0 else {name: draw.uniform(1, 2) * 2.0 ** (exponent + place) for place, name in enumerate(names)}
         kind = Search if turn % 3 == 2 else _Several
         search = kind(draw, dtypes=2, firing=True, elements=("f32",), budget=QUESTIONS, numbers=numbers, turn=turn)
+        found: list[tuple[Term, Term]] = []
         try:
-            for instance in instances(rule, search):
+            for instance in itertools.islice(instances(rule, search), LOOKED_AT):
                 pair = sides(rule, instance)
-                if pair is not None:
-                    if any(_is_float(term) for term in topological(pair)):
-                        yield pair
-                    break
+                if pair is not None and any(_is_float(term) for term in topological(pair)):
+                    found.append(pair)
         except CosetError:
-            continue
+            pass
+        most = max(found, key=_folded, default=None)  # where a list of axes may be empty the first seldom folds anything
+        yield from [found[0], most] if most is not None and _folded(most) > _folded(found[0]) else found[:1]
+
+
+def _folded(pair: tuple[Term, Term]) -> int:
+    """How many more elements the ops of both sides read than they give, but for those that work element by element or move them."""
+    total = 0
+    for term in topological(pair):
+        if term.operands and isinstance(term.type, TensorType) and not term.op.has("elementwise") and not term.op.has("movement"):
+            sizes = [prod(each.type.static or ()) for each in (*term.operands, term) if isinstance(each.type, TensorType)]
+            total += max(0, sum(sizes[:-1]) - sizes[-1])
+    return total
 
 
 def _typed(pair: tuple[Term, Term], name: str, dtype: DType) -> tuple[Term, Term] | None:

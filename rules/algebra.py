@@ -6,7 +6,7 @@ of symbolic dims that nothing decides is *unknown* (`Undecided`), and a rule who
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Union
 
@@ -140,52 +140,45 @@ def evaluate(expression: Expression, scope: Scope) -> Any:
         Unbound: a variable has no value yet.
         Undefined: there is no such value (index out of range, division that leaves a rest, undecided comparison).
     """
-    return _EVALUATORS[type(expression)](expression, scope)
+    if isinstance(expression, Call):
+        if expression.function in ("and", "or"):
+            return _connective(expression, scope)
+        if expression.function == "if":
+            return evaluate(_branch(expression, scope), scope)
+        if expression.function in JUDGED:
+            return judged(expression.function, [evaluate(argument, scope) for argument in expression.arguments], scope.promise)
+        compute = OPERATIONS.get(expression.function)
+        if compute is None and expression.function in SCALAR_FUNCTIONS:
+            return evaluate_scalar(expression, scope)
+        if compute is None:
+            from coset.rules.native import find_native  # the user's own functions: few rules call one
 
-
-def _named(expression: Ref, scope: Scope) -> Any:
-    if expression.name not in scope.values:
-        raise Unbound
-    return scope.values[expression.name]
-
-
-def _listing(expression: Listing, scope: Scope) -> tuple[Any, ...]:
-    items: list[Any] = []
-    for item in expression.items:
-        if isinstance(item, Splice):
-            if item.value is None:
-                raise Unbound
-            items.extend(as_list(evaluate(item.value, scope)))
-        else:
-            items.append(evaluate(item, scope))
-    return tuple(items)
-
-
-def _call(expression: Call, scope: Scope) -> Any:
-    special = _SPECIAL.get(expression.function)
-    if special is not None:
-        return special(expression, scope)
-    compute = OPERATIONS.get(expression.function)
-    if compute is None and expression.function in SCALAR_FUNCTIONS:
-        return evaluate_scalar(expression, scope)
-    if compute is None:
-        from coset.rules.native import find_native  # the user's own functions: few rules call one
-
-        native = find_native(expression.function)
-        assert native is not None, f"there is no function {expression.function}"
-        compute = native.compute
-    return compute(*[evaluate(argument, scope) for argument in expression.arguments])
-
-
-def _judged(expression: Call, scope: Scope) -> Any:
-    return judged(expression.function, [evaluate(argument, scope) for argument in expression.arguments], scope.promise)
-
-
-def _scalar(expression: Scalar, scope: Scope) -> Any:
-    return scalar_constant(evaluate_scalar(expression.value, scope), evaluate(expression.dtype, scope))
-
-
-def _unbound(_: Wild | Function, __: Scope) -> Any:
+            native = find_native(expression.function)
+            assert native is not None, f"there is no function {expression.function}"
+            compute = native.compute
+        return compute(*[evaluate(argument, scope) for argument in expression.arguments])
+    if isinstance(expression, Ref):
+        if expression.name not in scope.values:
+            raise Unbound
+        return scope.values[expression.name]
+    if isinstance(expression, Literal):
+        return expression.value
+    if isinstance(expression, Listing):
+        items: list[Any] = []
+        for item in expression.items:
+            if isinstance(item, Splice):
+                if item.value is None:
+                    raise Unbound
+                items.extend(as_list(evaluate(item.value, scope)))
+            else:
+                items.append(evaluate(item, scope))
+        return tuple(items)
+    if isinstance(expression, Comprehension):
+        return _comprehension(expression, scope)
+    if isinstance(expression, TypeOf):
+        return scope.type_of(expression)
+    if isinstance(expression, Scalar):
+        return scalar_constant(evaluate_scalar(expression.value, scope), evaluate(expression.dtype, scope))
     raise Unbound
 
 
@@ -226,8 +219,7 @@ def _comprehension(expression: Comprehension, scope: Scope) -> tuple[Any, ...]:
 
 def _connective(expression: Call, scope: Scope) -> bool:
     """Kleene's `and` and `or`: an unknown operand does not matter where the other one decides."""
-    deciding = expression.function == "or"
-    undecided = False
+    deciding, undecided = expression.function == "or", False
     for argument in expression.arguments:
         try:
             if bool(evaluate(argument, scope)) is deciding:
@@ -237,25 +229,6 @@ def _connective(expression: Call, scope: Scope) -> bool:
     if undecided:
         raise Undecided
     return not deciding
-
-
-_SPECIAL: Mapping[str, Callable[[Call, Scope], Any]] = {
-    "and": _connective,
-    "or": _connective,
-    "if": lambda expression, scope: evaluate(_branch(expression, scope), scope),
-    **dict.fromkeys(JUDGED, _judged),
-}
-_EVALUATORS: Mapping[type, Callable[[Any, Scope], Any]] = {
-    Literal: lambda expression, _: expression.value,
-    Ref: _named,
-    Listing: _listing,
-    Call: _call,
-    Comprehension: _comprehension,
-    TypeOf: lambda expression, scope: scope.type_of(expression),
-    Scalar: _scalar,
-    Wild: _unbound,
-    Function: _unbound,
-}
 
 
 def region_of(function: Function, types: Sequence[Type], scope: Scope) -> Region:

@@ -43,11 +43,7 @@ def slice(items: Any, start: Any, stop: Any) -> tuple[Any, ...]:
 
 
 def permute(items: Any, p: Any) -> tuple[Any, ...]:
-    found, order = as_list(items), as_list(p)
-    count = len(found)
-    if not all(-count <= integer(i) < count for i in order):
-        raise Undefined
-    return tuple(found[i] for i in order)
+    return tuple(item(items, i) for i in as_list(p))
 
 
 def without(count: Any, axes: Any) -> tuple[int, ...]:

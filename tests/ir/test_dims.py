@@ -46,3 +46,10 @@ def test_a_size_that_is_written_and_read_stays_one_form() -> None:
     """What ceil(x / 2) is computed from grew by a rest each time that it was read: two programs were not seen to be one."""
     size = dims.mod(dims.add(X, 1), 2)
     assert dims.mod(dims.add(size, 2), 2) == size
+
+
+def test_a_rest_by_nothing_is_written_down() -> None:
+    """The places of a tensor without elements are counted so: nobody asks for the number, and it is no error to speak of it."""
+    rest = dims.mod(symbol("n"), 2)
+    for dim in (symbol("n"), dims.add(rest, symbol("m")), dims.multiply(3, rest)):
+        assert str(dims.mod(dim, 0))
