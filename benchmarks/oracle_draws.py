@@ -107,12 +107,7 @@ def _tried(rule: Rule, instance: Instance, generator: np.random.Generator) -> Wi
             inputs[name] = fitted(drawn(generator, type.dtype, type.static, manner), fact)
         try:
             found = broken(rule, pair, inputs, meant=False)
-            if (
-                found is None
-                or _unsure(pair, found)
-                or undefined(pair, inputs)
-                or (found.why == "other values" and _computes_numbers(rule))
-            ):
+            if found is None or _unsure(pair, found) or undefined(pair, inputs) or (found.why == "other values" and computes_numbers(rule)):
                 continue
         except (CosetError, ValueError, TypeError, OverflowError):
             continue
@@ -202,7 +197,7 @@ def drawn(generator: np.random.Generator, dtype: DType, shape: tuple[int, ...], 
     return np.asarray(values)
 
 
-def _computes_numbers(rule: Rule) -> bool:
+def computes_numbers(rule: Rule) -> bool:
     """Whether the right side stores a number that it computes, which counts exactly: other values may be its rounding."""
     values = (value for own in rule.compiled.right for _, value in own.items)
     return any(isinstance(part, Scalar) and isinstance(part.value, Call) for value in values for part in parts(value))
