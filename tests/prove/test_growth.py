@@ -164,6 +164,15 @@ def test_numbers_that_a_rule_takes_as_they_are_make_its_grade_one_by_instance() 
     assert grades(rule)["f16"].verdict in (SOME, ALWAYS)
 
 
+@pytest.mark.parametrize("name", ["constant_along_kept_axes", "divisor_along_kept_axes", "factor_along_kept_axes"])
+def test_grades_speak_of_sums_over_some_axes(name: str) -> None:
+    """A list of axes may be empty, and then nothing grows: a sum of x weighs more than x times a small factor, of which it is moved out."""
+    for rule in (rule for rule in load().rules if rule.family == name and not rule.name.endswith(".reverse")):
+        assert {key: grade.verdict for key, grade in grades(rule).items()} == {
+            "f8": SOME, "f16": SOME, "bf16": COUNTED, "f32": COUNTED, "f64": ALWAYS,
+        }  # fmt: skip
+
+
 def test_a_step_of_a_certificate_has_the_growth_of_its_numbers() -> None:
     (rule,) = (rule for rule in load().rules if rule.name == "scale_columns")
     x, s = input_term("x", tensor(F16, 4, 8)), constant(np.full((2,), 1.5, np.float16))
