@@ -182,6 +182,8 @@ class Judge:
         known = dict(zip((*self.left, *self.right, *self.pair), values, strict=True))
         for term, value in known.items():
             name = term.op.name.rpartition(".")[2]
+            if name == "reduce" and term.attribute("combiner") == "multiply" and long_product(known.get(term.operands[0])):
+                return True
             if name in POLES or not term.operands or not all(np.all(np.isfinite(known[o])) for o in term.operands if o in known):
                 continue
             if not np.all(np.isfinite(value)) or (name in ("exponential", "power", "logistic") and not np.all(value)):
@@ -262,6 +264,13 @@ class Judge:
             if np.any(lost):
                 lost &= steady(self.wide[-1], wide, exact, max(widths), generator)
         return "the right side leaves its range" if np.any(lost) else ""
+
+
+def long_product(value: Array | None) -> bool:
+    """Whether some order of multiplying numbers leaves the range of f64."""
+    sizes = np.abs(np.zeros(0) if value is None else value.astype(np.float64))
+    with np.errstate(all="ignore"):
+        return bool(np.sum(np.abs(np.log2(sizes[sizes > 0]))) > 1000)
 
 
 def steady(root: Term, wide: Mapping[str, Array], exact: Array, width: float, generator: np.random.Generator) -> Array:
