@@ -48,6 +48,8 @@ def _read_product(tokens: list[str]) -> Dim:
         elif tokens and tokens[-1] == "(":
             arguments = [(tokens.pop(), _read_sum(tokens))[1] for _ in range(2)]
             tokens.pop()
+            if arguments[1] == 0 and head not in ("max", "min"):
+                raise ZeroDivisionError
             factor = FUNCTIONS[head](*arguments)
         else:
             factor = symbol(head)

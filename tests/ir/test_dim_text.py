@@ -25,7 +25,7 @@ UNWRITTEN = [
     "", " ", "3", "-3", "n ", " n", "n+1", "1 + n", "+n", "n - -1", "n*1", "1*n", "n*2", "(n)", "2*(n + 1)", "n n", "n +",
     "n*", "*n", "n % 2", "floordiv(n, 2", "floordiv(n 2)", "floordiv(n, 2, 3)", "floordiv(n,2)", "floordiv(4*n, 2)", "abs(n, 1)",
     "max(n, n)", "max(n, m)", "mod(mod(n, 0), 0)", "mod(n)", "n)", "n, m", "n$", "n\n", "--n", "٣*n", "(n + 1)*(n + 2)", 
-    "floordiv(2*n + 2*m, 2)*n",
+    "floordiv(2*n + 2*m, 2)*n", "mod(n, 0)", "floordiv(n, 0)",
 ]  # fmt: skip
 
 
