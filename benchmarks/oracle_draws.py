@@ -197,9 +197,9 @@ def drawn(generator: np.random.Generator, dtype: DType, shape: tuple[int, ...], 
     return np.asarray(values)
 
 
-def computes_numbers(rule: Rule) -> bool:
-    """Whether the right side stores a number that it computes, which counts exactly: other values may be its rounding."""
-    values = (value for own in rule.compiled.right for _, value in own.items)
+def computes_numbers(rule: Rule, *, left: bool = False) -> bool:
+    """Whether the right side, or the `left` one, stores a number that is computed and counts exactly: others may be its rounding."""
+    values = (value for own in (rule.compiled.left if left else rule.compiled.right) for _, value in own.items)
     return any(isinstance(part, Scalar) and isinstance(part.value, Call) for value in values for part in parts(value))
 
 

@@ -34,19 +34,17 @@ import numpy as np
 
 import coset.dialects
 from benchmarks.oracle_draws import Draw, computes_numbers, fitted, undefined
-from benchmarks.promise_oracle import BITS, VALUES, broken, results, sides, widening
+from benchmarks.promise_oracle import BITS, VALUES, broken, evaluated, results, sides, widening
 from coset.egraph.ranges import in_range
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate
 from coset.ir.op import Array
 from coset.ir.term import Term, topological
 from coset.ir.types import DTYPES, DType, TensorType
-from coset.rules.algebra import Call, Scalar
 from coset.rules.definition import evaluate_defined, expand, is_defined
 from coset.rules.instance import Instance, instances
 from coset.rules.library import load
 from coset.rules.lock import entry_of
-from coset.rules.parts import parts
 from coset.rules.rule import Rule
 
 assert coset.dialects
@@ -117,10 +115,14 @@ def inputs_of(rule: Rule, instance: Instance, generator: np.random.Generator) ->
 # ---------------------------------------------------------------- stored values
 
 
+def is_float(term: Term) -> bool:
+    """Whether a term is a tensor of floats."""
+    return isinstance(term.type, TensorType) and term.type.dtype.kind == "float"
+
+
 def stored(root: Term) -> list[Term]:
     """The float values that a side stores: what only moves elements stores nothing new."""
-    floats = [term for term in topological([root]) if isinstance(term.type, TensorType) and term.type.dtype.kind == "float"]
-    return [term for term in floats if term is root or not term.op.has("movement") or not term.operands]
+    return [term for term in filter(is_float, topological([root])) if term is root or not term.op.has("movement") or not term.operands]
 
 
 def counts_below(term: Term) -> bool:
@@ -143,19 +145,6 @@ def span(value: Array) -> tuple[float, float]:
     return float(np.log2(sizes.max())), float(np.log2(sizes.min()))
 
 
-@dataclass
-class Weighed:
-    """How far values of the right side outweighed the left's over all draws of one instance: by name and place, in log2, beyond what a
-    bound and what a degree admit."""
-
-    beyond: dict[int, list[float]] = field(default_factory=dict)
-
-    def add(self, number: int, bound: float, degree: float) -> None:
-        """What one draw shows of one value."""
-        worst = self.beyond.setdefault(number, [-math.inf, -math.inf])
-        worst[0], worst[1] = max(worst[0], bound), max(worst[1], degree)
-
-
 class Judge:
     """One instance of a rule, whose sides are evaluated exactly and as they are stored."""
 
@@ -168,8 +157,8 @@ class Judge:
         self.fixed = fixed_terms(pair, constants)
         wide = widening(pair)
         self.wide = [wide[term] for term in (*self.left, *self.right, *pair)]
-        self.inputs = [wide[term] for term in topological(pair) if term.op.name == "builtin.input"]
-        self.weighed = Weighed()
+        # of each value of the right side, over all draws: how far it outweighs the left beyond what a bound, and what a degree, admit
+        self.beyond = [(-math.inf, -math.inf) for _ in self.right]
 
     def exact(self, inputs: Inputs) -> tuple[Inputs, list[Array]]:
         """The inputs in f64, and the exact evaluations of what the sides store and of the sides."""
@@ -237,7 +226,7 @@ class Judge:
             below = small and term not in self.fixed
             bound = max(high - ends[name] - weight - FIRST[name], (-low - ends[name] - weight - SECOND[name]) if below else -math.inf)
             degree = math.inf if name == "f16" else max(high, -low if below else -math.inf) - DEGREE * widest - OVER
-            self.weighed.add(number, bound, degree)
+            self.beyond[number] = max(self.beyond[number][0], bound), max(self.beyond[number][1], degree)
             room = room and high < ends[name] - 0.01 and (not small or -low < ends[name] - 2.0)
         return room
 
@@ -246,11 +235,9 @@ class Judge:
         floats = [term for term in topological(self.pair) if is_float(term)]
         return all(self.inside(t, highs) <= math.log2(float(ml_dtypes.finfo(t.tensor.dtype.numpy).max)) for t in floats)  # type: ignore[no-untyped-call]
 
-    def result(
-        self, inputs: Mapping[str, Array], wide: Mapping[str, Array], values: Sequence[Array], generator: np.random.Generator
-    ) -> str:
+    def result(self, inputs: Inputs, wide: Inputs, values: Sequence[Array], generator: np.random.Generator) -> str:
         """Whether the right side is right where the left is."""
-        (left, right), exact = evaluate_both(self.pair, inputs), values[-1]
+        (left, right), exact = evaluated(self.pair, inputs), values[-1]
         if left.dtype.kind in "biu":
             return ""
         largest = max((float(np.max(np.abs(v), where=np.isfinite(v), initial=0.0)) for v in values if v.dtype.kind == "f"), default=0.0)
@@ -281,18 +268,6 @@ def steady(root: Term, wide: Mapping[str, Array], exact: Array, width: float, ge
         (value,) = evaluate([root], near, fallback=evaluate_defined)
         kept &= np.abs(np.asarray(value) - exact) <= MOVED * np.abs(exact)
     return kept
-
-
-def is_float(term: Term) -> bool:
-    """Whether a term is a tensor of floats."""
-    return isinstance(term.type, TensorType) and term.type.dtype.kind == "float"
-
-
-def evaluate_both(pair: tuple[Term, Term], inputs: Mapping[str, Array]) -> tuple[Array, Array]:
-    """Both sides as they are stored."""
-    with np.errstate(all="ignore"):
-        left, right = evaluate(list(pair), inputs, fallback=evaluate_defined)
-    return np.asarray(left), np.asarray(right)
 
 
 def fixed_terms(pair: tuple[Term, Term], constants: set[str]) -> set[Term]:
@@ -342,7 +317,9 @@ def _instance(rule: Rule, instance: Instance, generator: np.random.Generator, dt
         found.refused[dtype] += 1
         return
     exact = rule.numerics.word == "exact"
-    rounded = computes_numbers(rule) or reads_numbers(rule)  # what cancels does so up to the rounding of a number, and weighs anything
+    rounded = computes_numbers(rule) or computes_numbers(
+        rule, left=True
+    )  # what cancels does so up to the rounding of a number, and weighs anything
     for pair in results(both):
         if not prod(pair[0].tensor.static or ()):
             continue  # without elements
@@ -368,21 +345,16 @@ def _instance(rule: Rule, instance: Instance, generator: np.random.Generator, dt
                 continue
             found.draws[dtype] += 1
             if why:
-                found.broken.append(f"{rule.name} at {dtype}: {why}; {_told(instance, inputs, evaluate_both(pair, inputs))}")
+                found.broken.append(f"{rule.name} at {dtype}: {why}; {_told(instance, inputs, evaluated(pair, inputs))}")
                 return
-        for number, (bound, degree) in () if rounded else judge.weighed.beyond.items():
-            if min(bound, degree) > 0.01 and rule.numerics.word == "reassociates":
-                term = judge.right[number]
+        if rounded or rule.numerics.word != "reassociates":
+            continue
+        for term, (bound, degree) in zip(judge.right, judge.beyond, strict=True):
+            if min(bound, degree) > 0.01:
                 found.broken.append(
                     f"{rule.name} at {dtype}: `{term.op.name}` outweighs the left by 2^{bound:.2f} more than is admitted; "
                     f"{_told(instance, {}, None)}"
                 )
-
-
-def reads_numbers(rule: Rule) -> bool:
-    """Whether the left side has a number that is computed, and so stands for its rounding."""
-    values = (value for own in rule.compiled.left for _, value in own.items)
-    return any(isinstance(part, Scalar) and isinstance(part.value, Call) for value in values for part in parts(value))
 
 
 def _told(instance: Instance, inputs: Mapping[str, Array], values: Any) -> str:

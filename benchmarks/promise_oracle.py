@@ -176,14 +176,15 @@ def broken(
     return None
 
 
-def _evaluated(pair: tuple[Term, Term], inputs: Mapping[str, Array]) -> tuple[Array, Array]:
+def evaluated(pair: tuple[Term, Term], inputs: Mapping[str, Array]) -> tuple[Array, Array]:
+    """Both sides as they are stored."""
     with np.errstate(all="ignore"):
         left, right = evaluate(list(pair), inputs, fallback=evaluate_defined)
     return np.asarray(left), np.asarray(right)
 
 
 def _bits(rule: Rule, pair: tuple[Term, Term], inputs: Mapping[str, Array]) -> Broken | None:
-    left, right = _evaluated(pair, inputs)
+    left, right = evaluated(pair, inputs)
     if left.shape != right.shape or left.dtype != right.dtype:
         return Broken(BITS, "other shapes or types", left, right)
     same = left == right
@@ -202,7 +203,7 @@ def _same_floats(rule: Rule, a: Array, b: Array) -> Array:
 
 def _values(rule: Rule, pair: tuple[Term, Term], inputs: Mapping[str, Array], *, meant: bool) -> Broken | None:
     if any(term.regions for term in topological(expanded(pair, keep=lambda _: False))):
-        left, right = (side.astype(np.float64) if _is_float(side) else side for side in _evaluated(pair, inputs))
+        left, right = (side.astype(np.float64) if _is_float(side) else side for side in evaluated(pair, inputs))
         relative, largest = IN_REGIONS, 0.0  # what a payload function computes is not widened
     else:
         left, right, largest = exact_values(pair, inputs)
@@ -256,7 +257,7 @@ def _range(rule: Rule, pair: tuple[Term, Term], inputs: Mapping[str, Array]) -> 
     """Finite inputs at which the left side is what it should be in its own type, and the right side infinite, NaN, or far off."""
     if any(_is_float(array) and not np.all(np.isfinite(array.astype(np.float64))) for array in inputs.values()):
         return None
-    left, right = (side.astype(np.float64) if _is_float(side) else side for side in _evaluated(pair, inputs))
+    left, right = (side.astype(np.float64) if _is_float(side) else side for side in evaluated(pair, inputs))
     found = Broken(RANGE, "the right side leaves the range of its type", left, right)
     with np.errstate(all="ignore"):
         lost = np.isfinite(left) & ~(np.abs(right - left) <= FAR_OFF * np.abs(left))
@@ -269,7 +270,7 @@ def _range(rule: Rule, pair: tuple[Term, Term], inputs: Mapping[str, Array]) -> 
 
 def _precision(rule: Rule, pair: tuple[Term, Term], inputs: Mapping[str, Array]) -> Broken | None:
     """A right side that is much farther from the exact evaluation than the left side is."""
-    left, right = (side.astype(np.float64) for side in _evaluated(pair, inputs))
+    left, right = (side.astype(np.float64) for side in evaluated(pair, inputs))
     exact, _, _ = exact_values(pair, inputs)
     with np.errstate(all="ignore"):
         own, other = np.abs(left - exact), np.abs(right - exact)

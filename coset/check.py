@@ -141,6 +141,7 @@ class Oracle:
         self.runs: list[Run] = []
         self.binding: dict[str, int] = {}
         self._model, self._program, self._seed = model, program, seed
+        self._draws = program.effects is not None and with_seeds(model) is not None  # other effects are of domains that nobody knows
         self._draw = draw or with_other_sizes(cases_of_bits if exact else cases, given)
         self._measures = (self._move_inputs, self._move_constants, self._move_results)  # of noise, the cheapest first
         self._measured: Counter[str] = Counter()  # how many of them were taken of each case
@@ -231,9 +232,9 @@ class Oracle:
         return report
 
     def _session(self, model: Any, running: Running | None = None) -> Session | _Drawing:
-        """Either program for some runs; one with effects, which may draw random numbers, with seeds."""
-        seeded = with_seeds(model) if self._program.effects is not None else None
-        return _session(model, running) if seeded is None else _Drawing(seeded, Path(model).parent, running)
+        """Either program for some runs; where they draw random numbers, with seeds."""
+        seeded = with_seeds(model) if self._draws else None
+        return _session(model, running) if seeded is None else _Drawing(partial(_session, seeded, running, Path(model).parent.resolve()))
 
     def _move_inputs(self, runs: Sequence[Run]) -> None:
         session = self._session(self._model)
@@ -265,22 +266,20 @@ def what_to_give(program: Program) -> str:
     )
 
 
-def _session(model: str | Path, running: Running | None = None) -> Session:
+def _session(model: str | Path | bytes, running: Running | None = None, folder: Path | None = None) -> Session:
     """A session for few runs, which asks for no more memory than it needs. Whoever compares has a limit (`coset/deadline.py`)."""
-    return Session.told(model, running or UNOPTIMIZED, entries=WAITING, arena=False, watched=False)
+    return Session.told(model, running or UNOPTIMIZED, entries=WAITING, folder=folder, arena=False, watched=False)
 
 
+@dataclass(frozen=True)
 class _Drawing:
     """A model that draws random numbers, with seeds: loaded for each run, so that each draws the same whatever was run before."""
 
-    def __init__(self, seeded: bytes, folder: Path, running: Running | None) -> None:
-        self._load = partial(
-            Session.told, seeded, running or UNOPTIMIZED, entries=WAITING, folder=folder.resolve(), arena=False, watched=False
-        )
+    load: Callable[[], Session]
 
     def run(self, feed: Feed) -> Feed:
         """As `Session.run`."""
-        return self._load().run(feed)
+        return self.load().run(feed)
 
 
 def _listen(run: Run, session: Session | _Drawing, feed: Feed) -> None:

@@ -21,12 +21,15 @@ def bodies(node: Any) -> Iterator[Any]:
 
 
 def all_nodes(nodes: Iterable[Any]) -> Iterator[Any]:
-    """Nodes, also those of bodies inside."""
-    stack = [*nodes]
+    """Nodes in their order, each before those of its bodies."""
+    stack = [iter(nodes)]
     while stack:
-        node = stack.pop()
+        node = next(stack[-1], None)
+        if node is None:
+            stack.pop()
+            continue
         yield node
-        stack += [inner for body in bodies(node) for inner in body.node]
+        stack += [iter(body.node) for body in reversed([*bodies(node)])]
 
 
 def count(body: Any) -> int:

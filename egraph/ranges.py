@@ -54,7 +54,7 @@ def _without_sizes(rule: Rule, given: Sequence[AttributeItems], tensors: Sequenc
     """What the growth of an instance depends on where its ops fold no elements: element types, numbers and axes, but no sizes. None where
     something is folded, or not known to be."""
     nodes = (*applications(rule.left), *applications(rule.right))
-    if not all(node.op.has("elementwise") or node.op.has("movement") or node.op.name in _SURE for node in nodes):
+    if any(map(_may_fold, nodes)):
         return None
     types = tuple((type.dtype, None if type.shape is None else len(type.shape)) for type in tensors)
     kept = [(name, len(value) if name == "shape" else exact_key(value)) for items in given for name, value in items or ()]
@@ -87,12 +87,17 @@ def _left(pattern: Pattern, given: Sequence[AttributeItems], terms: Mapping[str,
 _SURE = frozenset(("builtin.constant", "builtin.absent", "builtin.tuple"))  # of what folds nothing, beside ops on single elements
 
 
+def _may_fold(node: Application) -> bool:
+    """Whether an op may fold elements."""
+    return not (node.op.has("elementwise") or node.op.has("movement") or node.op.name in _SURE)
+
+
 def _folded(rule: Rule, variables: Sequence[Type], decision: Decision) -> float:
     """How many elements the ops of the right side fold, all together at most; infinite where that is not told by their attributes."""
     types = dict(zip(rule.variables, variables, strict=True))
     total = 1.0
     for node in applications(rule.right):
-        if node.op.has("elementwise") or node.op.has("movement") or node.op.name in _SURE:
+        if not _may_fold(node):
             continue
         operands = [types[each.name] if isinstance(each, Variable) else decision.types[each.index] for each in node.operands]
         count = _count(node, operands, dict(decision.attributes[node.index]))

@@ -51,14 +51,19 @@ def two_of_one_name(one: Program, other: Program) -> str | None:
 
 
 def inlined(opened: Opened) -> Opened:
+    """An opened model, as `without_calls` has it."""
+    return replace(opened, proto=without_calls(opened.proto))
+
+
+def without_calls(model: Any) -> Any:
     """The model with the nodes of its own functions in place of their calls; those stay whose versions of the opsets are others than the
     model's, and all where functions call each other in a circle or ONNX's inliner refuses the model."""
-    if not opened.proto.functions or _are_circular(opened.proto):
-        return opened
+    if not model.functions or _are_circular(model):
+        return model
     try:
-        return replace(opened, proto=inliner.inline_local_functions(_with_defaults(opened.proto)))
+        return inliner.inline_local_functions(_with_defaults(model))
     except (RuntimeError, ValueError):
-        return opened
+        return model
 
 
 def _are_circular(model: Any) -> bool:

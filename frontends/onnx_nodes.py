@@ -14,7 +14,7 @@ from coset.ir.term import CONSTANT, Term
 
 Attributes = dict[str, Any]
 FunctionName = tuple[str, str, str]  # domain, name, overload
-RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
+_RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
 _RANDOM_CONTRIB = {"BiasDropout", "BitmaskDropout", "BitmaskBiasDropout", "Sampling", "PythonOp", "PythonOpGrad", "Send", "Recv"}
 _KNOWN_DOMAINS = {
     "", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", "com.microsoft", "com.microsoft.nchwc",
@@ -111,9 +111,14 @@ def _random(node: Model, random: set[FunctionName], functions: Mapping[FunctionN
         return name in random
     if node.domain not in _KNOWN_DOMAINS or (node.domain == "com.microsoft" and node.op_type in _RANDOM_CONTRIB):
         return True  # of a domain that we do not know anything may be expected
-    if node.op_type in RANDOM or (node.op_type == "Dropout" and len(node.input) > 2 and node.input[2]):
+    if draws_itself(node):
         return True
     return any(_random(inner, random, functions) for body in bodies(node) for inner in body.node)
+
+
+def draws_itself(node: Model) -> bool:
+    """Whether a node of ONNX's own may draw random numbers, whatever its bodies do."""
+    return node.op_type in _RANDOM or (node.op_type == "Dropout" and len(node.input) > 2 and bool(node.input[2]))
 
 
 def draws(

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-from onnx import helper, inliner, numpy_helper
+from onnx import helper, numpy_helper
 
 from coset.dialects.onnx_bodies import all_nodes, bodies
-from coset.frontends.onnx_nodes import RANDOM
+from coset.frontends.onnx_functions import without_calls
+from coset.frontends.onnx_nodes import draws_itself
 from coset.frontends.onnx_tensors import Model
 
 
@@ -21,9 +22,10 @@ def with_seeds(model: str | Path | bytes) -> bytes | None:
     """
     found = onnx.ModelProto.FromString(model) if isinstance(model, bytes) else onnx.load(model, load_external_data=False)
     if any(_draws(node) for function in found.functions for node in all_nodes(function.node)):
-        found = inliner.inline_local_functions(found)
-    shut = {output for graph in _graphs(found.graph) for output in _falses(graph)}
-    drawing = [node for node in _in_order(found.graph) if _draws(node) and (node.op_type != "Dropout" or node.input[2] not in shut)]
+        found = without_calls(found)
+    nodes = list(all_nodes(found.graph.node))
+    shut = {name for graph in (found.graph, *(body for node in nodes for body in bodies(node))) for name in _falses(graph)}
+    drawing = [node for node in nodes if _draws(node) and (node.op_type != "Dropout" or node.input[2] not in shut)]
     if not drawing:
         return None
     for number, node in enumerate(drawing, 1):
@@ -33,29 +35,7 @@ def with_seeds(model: str | Path | bytes) -> bytes | None:
 
 
 def _draws(node: Model) -> bool:
-    """Whether a node may draw random numbers."""
-    if node.domain not in ("", "ai.onnx"):
-        return False
-    return node.op_type in RANDOM or (node.op_type == "Dropout" and len(node.input) > 2 and bool(node.input[2]))
-
-
-def _in_order(graph: Model) -> Iterator[Model]:
-    """The nodes of a graph, each before those of its bodies."""
-    stack = [iter(graph.node)]
-    while stack:
-        node = next(stack[-1], None)
-        if node is None:
-            stack.pop()
-            continue
-        yield node
-        stack += [iter(body.node) for body in reversed([*bodies(node)])]
-
-
-def _graphs(graph: Model) -> Iterator[Model]:
-    """A graph, and the bodies in it."""
-    yield graph
-    for node in all_nodes(graph.node):
-        yield from bodies(node)
+    return node.domain in ("", "ai.onnx") and draws_itself(node)
 
 
 def _falses(graph: Model) -> Iterator[str]:

@@ -454,9 +454,9 @@ def _hopeless(rule: Rule, values: dict[str, Any], variables: Mapping[str, Type],
     return any(question.is_false(scope) for question in questions)
 
 
-@dataclass
+@dataclass(eq=False)
 class _Question:
-    """A condition with the names and the types that it reads, and where it was found false: most names stand while one is tried out."""
+    """A condition with the names and the types that it reads, and its answers for their values: most stand while one is tried out."""
 
     condition: Expression
     names: tuple[str, ...]
@@ -473,8 +473,6 @@ class _Question:
                 self.answers.clear()
             known = self.answers[key] = _is_false(self.condition, scope)
         return known
-
-    __hash__ = object.__hash__
 
 
 def _question(condition: Expression) -> _Question:
