@@ -9,6 +9,7 @@ import pytest
 
 import coset.dialects
 from coset.dialects.stablehlo import splat
+from coset.egraph import ranges
 from coset.egraph.chains import product
 from coset.egraph.limits import Limits
 from coset.egraph.ranges import in_range
@@ -24,6 +25,7 @@ from coset.rules.applied import matched
 from coset.rules.equation import Numerics
 from coset.rules.library import load
 from coset.rules.lock import NAME, arrow, read_lock
+from coset.rules.ranges import SOME
 from coset.rules.rule import Rule, decided
 
 assert coset.dialects
@@ -118,3 +120,27 @@ def test_what_opens_a_definition_and_what_promises_no_range_are_admitted(graded:
     assert not in_range(rule, attributes, types, decision)
     assert in_range(rule.changed(definition="onnx.Gemm"), attributes, types, decision)
     assert in_range(rule.changed(numerics=Numerics("real")), attributes, types, decision)
+
+
+def test_what_is_known_of_an_instance_is_not_said_of_another(graded: list[Rule], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of rules that fold nothing answers are kept for all sizes: other numbers and other types are asked for themselves."""
+    asked: list[Term] = []
+    monkeypatch.setattr(ranges, "_admitted", lambda rule, given, variables, decision: not asked.append(variables))  # type: ignore[func-returns-value]
+    rule = next(rule for rule in graded if rule.family == "scale" and not rule.name.endswith(".reverse"))
+    rule = rule.changed(grades=(("f16", SOME), ("f32", SOME)))
+    for count, (dtype, number, size) in (
+        (1, (F32, 0.5, 3)),
+        (1, (F32, 0.5, 5)),
+        (2, (F32, 0.25, 5)),
+        (3, (F16, 0.5, 3)),
+        (3, (F16, 0.5, 4)),
+    ):
+        x, y, c = _input("x", dtype, size), _input("y", dtype, size), splat(number, dtype, (size,))
+        found = matched(rule, [make("stablehlo.add", (make("stablehlo.multiply", (x, c)), make("stablehlo.multiply", (y, c))))])
+        assert found is not None
+        left, given = found
+        decision = decided(rule, left, given)
+        assert decision is not None
+        attributes = [payloads.described(left[place].op, left[place].attributes, left[place].regions) or () for place in sorted(left)]
+        assert in_range(rule, attributes, [given[name].type for name in rule.variables], decision)
+        assert len(asked) == count, (dtype, number, size)
