@@ -38,6 +38,8 @@ WAITING = {"session.intra_op.allow_spinning": "0"}  # threads sleep between node
 UNOPTIMIZED = Running("off")
 MEASURED = ("", "inputs", "inputs and constants", "inputs, constants and results")  # what was moved, after each measurement
 EXTREME = ("huge", "nan", INFINITE, ENDS, MIXED)  # cases on which a level of the runtime may be another program than without it
+ORDINARY = ("normal", "second", "negative")  # how cases of usual numbers are called, one of which must run
+REDRAWS = 6  # seeds of a model that runs on no first draw
 OF_SAMPLES = "sample inputs must be such that the model takes (--sample-inputs)"
 SHAKEN_BYTES = 512 << 20  # of weights, up to which the constants are moved too
 
@@ -158,24 +160,38 @@ class Oracle:
         """
         refusal = ""
         session = self._session(model)
+        tried = []
         for binding in trials(program, given):
-            self.skipped, self.runs, self.binding = [], [], dict(binding)
-            for case in self._draw(program, binding, self._seed):
-                try:
-                    outputs = session.run(case.feed)
-                except CosetError as error:
-                    if case.name == OTHER_SIZES:
-                        continue  # they are a choice of ours
-                    if case.name.startswith(SAMPLE):
-                        raise CosetError(f"the original model does not run on {case.name}: {error.message}", help=OF_SAMPLES) from None
-                    refusal = error.message
-                    self.skipped.append(case.name)
-                    if case.name == "normal" and not self.runs:
-                        break
-                    continue
-                self.runs.append(Run(case, outputs, dict.fromkeys(outputs, 0.0), ExactOutputs(program, case.feed)))
+            tried.append(binding)
+            refusal = self._take(session, program, binding, self._seed, whole=False) or refusal
             if self.runs:
-                break
+                return refusal
+        for binding in tried[:2]:  # numbers that are computed from what is drawn may be divisors, too: of many draws some will do
+            for seed in range(self._seed, self._seed + REDRAWS):
+                self._take(session, program, binding, seed, whole=True)
+                if any(run.case.name.startswith(ORDINARY) for run in self.runs):
+                    return refusal
+        self.runs = []
+        return refusal
+
+    def _take(self, session: Session | _Drawing, program: Program, binding: Mapping[str, int], seed: int, *, whole: bool) -> str:
+        """Run the original on every case of a seed with these numbers for its free dims; the last refusal. Unless the `whole` is wanted a
+        refusal of the first case ends it, before others take time."""
+        self.skipped, self.runs, self.binding, refusal = [], [], dict(binding), ""
+        for case in self._draw(program, binding, seed):
+            try:
+                outputs = session.run(case.feed)
+            except CosetError as error:
+                if case.name == OTHER_SIZES:
+                    continue  # they are a choice of ours
+                if case.name.startswith(SAMPLE):
+                    raise CosetError(f"the original model does not run on {case.name}: {error.message}", help=OF_SAMPLES) from None
+                refusal = error.message
+                self.skipped.append(case.name)
+                if case.name == "normal" and not self.runs and not whole:
+                    break
+                continue
+            self.runs.append(Run(case, outputs, dict.fromkeys(outputs, 0.0), ExactOutputs(program, case.feed)))
         return refusal
 
     def compare(

@@ -9,7 +9,7 @@ from coset.dialects import onnx_ops
 from coset.dialects.hub_terms import convert
 from coset.dialects.onnx_dtypes import USUAL
 from coset.dialects.onnx_node import Built, Node, definition
-from coset.dialects.onnx_pointwise import named_attributes
+from coset.dialects.onnx_pointwise import named_attributes, parametric
 from coset.dialects.onnx_sugar import sugar
 from coset.ir.op import Op, get_op
 from coset.ir.term import Term, make
@@ -46,11 +46,14 @@ def _computed_wide(node: Node, attributes: dict[str, Any]) -> Term:
     return convert(make(f"onnx.{node.name}", operands, attributes), dtype)
 
 
-@definition("Shrink", "PRelu")
-def _as_it_is(node: Node) -> Built:
-    """The op of the same name on the operands as they are."""
-    op = get_op(f"onnx.{node.name}")
+@definition("Shrink")
+def _shrink(node: Node) -> Built:
+    """The op of the same name on the operand as it is."""
+    op = get_op("onnx.Shrink")
     return make(op, node.operands, known_attributes(op, node))
+
+
+definition("PRelu")(parametric)
 
 
 definition("IsInf", "BitShift", "Pow")(sugar)

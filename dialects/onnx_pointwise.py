@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from coset.dialects.hub_scalars import cast, power
-from coset.dialects.hub_terms import convert, literal, splat
+from coset.dialects.hub_terms import convert, literal, numpy_broadcast, numpy_shape, splat
 from coset.dialects.onnx_dtypes import DTYPE_OF_CODE, USUAL
 from coset.dialects.onnx_node import Builder, Built, Node, constant_elements
 from coset.dialects.onnx_sugar import sugar, sugar_builders
@@ -109,9 +109,15 @@ def _named(node: Node) -> Built:
 
 def _prelu(node: Node) -> Built:
     """The op of the same name, of floats; before 7 the slope was broadcast otherwise."""
-    x, slope = node.operands
+    x = node.operands[0]
     floats = x.tensor.dtype in USUAL and x.tensor.dtype.kind == "float"
-    return make("onnx.PRelu", (x, slope)) if floats and node.since >= 7 else None
+    return parametric(node) if floats and node.since >= 7 else None
+
+
+def parametric(node: Node) -> Term:
+    """PRelu. A slope that is larger than x is none by the standard's text; the reference and ONNX Runtime spread x over it then."""
+    x, slope = node.operands
+    return make("onnx.PRelu", (numpy_broadcast(x, numpy_shape(x.tensor.dims, slope.tensor.dims)), slope))
 
 
 def named_attributes(node: Node) -> dict[str, object]:

@@ -19,10 +19,10 @@ from coset.frontends.onnx_facts import Bounded, Facts, Fixed, Impossible, Undeci
 from coset.frontends.onnx_functions import inlined
 from coset.frontends.onnx_inner import Rewrite, rewritten
 from coset.frontends.onnx_nodes import Attributes, attributes_of, draws, ordered, random_functions, used_names
-from coset.frontends.onnx_results import Dims, bounds_of, defined_types, filled_by, fixed_by, note_likely, result_dims
+from coset.frontends.onnx_results import ONE_SIDED, Dims, bounds_of, defined_types, filled_by, fixed_by, note_likely, result_dims
 from coset.frontends.onnx_sequences import element
 from coset.frontends.onnx_tensors import Model, Opened, open_model, opsets_of
-from coset.frontends.onnx_types import UNKNOWN, Inference, Symbols, merged_type, named_dims, shown, type_of
+from coset.frontends.onnx_types import UNKNOWN, Inference, Symbols, merged_type, named_dims, shown, type_of, without_shape
 from coset.ir import dims
 from coset.ir.builtin import ABSENT, OPAQUE, TOKEN, absent
 from coset.ir.constants import Constant
@@ -429,6 +429,8 @@ class _Importer:
         known_operands = tuple(operand if proto is not None else None for operand, proto in zip(operands, data, strict=True))
         key = (payload, tuple(map(bool, node.output)), known_operands)
         inferred, spelled = self.inference.results(question, [operand.type for operand in operands], data, key)
+        if seen is not None and seen.name in ONE_SIDED and ours is not None:
+            inferred = [without_shape(proto) for proto in inferred]
         types: list[Type] = []
         for index, (name, proto) in enumerate(zip(node.output, inferred, strict=True)):
             known = ours if index == 0 else None

@@ -22,6 +22,7 @@ BROADCASTING = {
     "Add", "Sub", "Mul", "Div", "Pow", "Mod", "And", "Or", "Xor", "Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "Where",
     "Max", "Min", "Sum", "Mean", "PRelu", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift",
 }  # fmt: skip
+ONE_SIDED = {"PRelu"}  # of which ONNX's inference (1.23) looks at the first operand alone, while kernels broadcast both ways
 
 CONTROL = ("If", "Loop", "Scan")
 

@@ -178,6 +178,13 @@ def merged_type(
     return TensorType(DTYPE_OF_CODE[codes[0]], tuple(_first(column, symbols) for column in zip(*shapes, strict=True)))
 
 
+def without_shape(proto: Model | None) -> Model | None:
+    """A TypeProto of the same element type that says nothing of dims."""
+    if proto is None or not proto.HasField("tensor_type"):
+        return proto
+    return onnx.TypeProto(tensor_type=onnx.TypeProto.Tensor(elem_type=proto.tensor_type.elem_type))
+
+
 def _stated(proto: Model, spelled: Mapping[str, Dim]) -> list[Dim | None]:
     """The dims of a TypeProto that are numbers or ours; None for the others."""
     return [

@@ -219,7 +219,7 @@ def test_shrink(dtype: str, attributes: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("dtype", [*FLOATS, "i64", "i32", "u64", "u32"])
 def test_prelu(dtype: str) -> None:
-    for shape, slope in (((2, 3, 4), (3, 1)), ((2, 3), (2, 3)), ((4,), ()), ((0, 2), (2,)), ((), ())):
+    for shape, slope in (((2, 3, 4), (3, 1)), ((2, 3), (2, 3)), ((4,), ()), ((0, 2), (2,)), ((), ()), ((1,), (3, 1)), ((2, 1), (2, 2, 3))):
         x, s = draw(1, dtype, shape), draw(2, dtype, slope, low=-2, high=3)
         model = model_of("PRelu", [x, s], opset=16)
         assert_close(ours(model, [x, s])[0], theirs(model, [x, s])[0], units=1)

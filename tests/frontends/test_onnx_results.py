@@ -18,6 +18,8 @@ from coset.frontends.onnx import import_model
         ("(bfloat16[3,T,32] x) => (bfloat16[a,b] y) <int64[2] to = {-1, 32}> { y = Reshape(x, to) }", "bf16[3*T, 32]"),
         ("(bfloat16[3,T] x) => (bfloat16[a,b] y) <int64[2] to = {-1, 32}> { y = Reshape(x, to) }", "bf16[d0, 32]"),
         ("(bfloat16[3,T] x) => (bfloat16[a,b] y) { y = Transpose(x) }", "bf16[T, 3]"),
+        ("(int32[1,4] x, int32[3,1] s) => (int32[a,b] y) { y = PRelu(x, s) }", "i32[3, 4]"),  # inference says that it is as x
+        ("(int32[N,C] x, int32[C] s) => (int32[a,b] y) { y = PRelu(x, s) }", "i32[N, C]"),
     ],
 )
 def test_dims_of_kept_nodes_are_known(text: str, shape: str) -> None:

@@ -32,6 +32,7 @@ DRAWN = {
     "dropout, if asked for": "y = Dropout(a, r, c)",
     "two": "b = RandomNormalLike(a) d = RandomNormalLike(a) y = Sub(b, d)",
     "one with a seed": "b = RandomNormalLike<seed = 3.0>(a) d = RandomUniformLike(a) y = Sub(b, d)",
+    "dropout, switched off by what is computed": "t = Not(on) d = Dropout(a, r, t) n = RandomNormalLike(d) y = Dropout(n, r, on)",
     "in a branch": BRANCHES + " y = Neg(b)",
 }
 
