@@ -41,7 +41,8 @@ PATIENCE = 300.0  # s, for one run
 THREADS = 2  # of a session, where nothing says how many
 _FOREIGN = {  # element types that the binding does not give back as arrays; those under a byte it gives packed or not at all
     "tensor(bfloat16)": "bf16", "tensor(float8e4m3fn)": "f8e4m3fn", "tensor(float8e4m3fnuz)": "f8e4m3fnuz", "tensor(float8e5m2)": "f8e5m2",
-    "tensor(float8e5m2fnuz)": "f8e5m2fnuz",
+    "tensor(float8e5m2fnuz)": "f8e5m2fnuz", "tensor(float4e2m1)": "f4e2m1fn", "tensor(int4)": "i4", "tensor(uint4)": "u4",
+    "tensor(int2)": "i2", "tensor(uint2)": "u2",
 }  # fmt: skip
 
 
@@ -234,7 +235,13 @@ class Session:
 def _orderly(value: Any) -> Any:
     """The binding takes an array of an element type that NumPy has not (bf16, fp8, 4 bits) as an OrtValue only."""
     if isinstance(value, np.ndarray) and value.dtype.type.__module__ == "ml_dtypes":  # of which float8_e5m2 says that it is a float
-        code = element_code(dtype_of(value.dtype))
+        dtype = dtype_of(value.dtype)
+        code = element_code(dtype)
+        if dtype.bits < 8:
+            packed = onnxruntime.OrtValue.ortvalue_from_shape_and_type(list(value.shape), code)
+            parts = _packed(value.reshape(-1).view(np.uint8), dtype.bits)
+            ctypes.memmove(packed.data_ptr(), parts.ctypes.data, parts.nbytes)
+            return packed
         return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(value.view(np.uint8 if value.itemsize == 1 else np.uint16), code)
     return value
 
@@ -249,7 +256,26 @@ def _as_array(value: Any) -> Any:
     if name is None:
         return value.numpy()
     raw = (ctypes.c_uint8 * value.tensor_size_in_bytes()).from_address(value.data_ptr()) if value.tensor_size_in_bytes() else b""
-    return np.frombuffer(bytes(raw), DTYPES[name].numpy).reshape(value.shape())
+    elements, dtype = np.frombuffer(bytes(raw), np.uint8), DTYPES[name]
+    if dtype.bits < 8:
+        elements = _apart(elements, dtype.bits)[: int(np.prod(value.shape()))]
+    if dtype.kind == "int":  # a byte for each number, whose upper bits are its sign
+        sign = 1 << (dtype.bits - 1)
+        elements = (elements ^ sign) - np.uint8(sign)
+    return elements.view(dtype.numpy).reshape(value.shape())
+
+
+def _packed(elements: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
+    """Elements of so many bits, several to a byte, the first in its lowest bits."""
+    each = 8 // bits
+    rows = np.zeros((-(-elements.size // each), each), np.uint8)
+    rows.reshape(-1)[: elements.size] = elements & ((1 << bits) - 1)
+    return np.bitwise_or.reduce(rows << (np.arange(each, dtype=np.uint8) * bits), axis=1).astype(np.uint8)
+
+
+def _apart(parts: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
+    """The elements in what is packed, a byte for each."""
+    return ((parts[:, None] >> (np.arange(8 // bits, dtype=np.uint8) * bits)) & ((1 << bits) - 1)).astype(np.uint8).reshape(-1)
 
 
 def _is_unicode(path: str) -> bool:

@@ -25,7 +25,7 @@ from pathlib import Path
 import onnx
 
 from benchmarks import equal_elementwise, equal_linear, equal_movement, equal_networks, headroom
-from benchmarks.pair_judging import compared, drawn, runner
+from benchmarks.pair_judging import compared, drawn, runners
 from benchmarks.spelled_net import Spelled, spelled
 from coset.ir.errors import CosetError
 from coset.proving.prove import PROVED, Proving, prove
@@ -54,7 +54,7 @@ def pairs() -> list[Spelled]:
 
 def judged(pair: Spelled, seconds: float) -> Judged:
     """What is said of a pair."""
-    runs = tuple(map(runner, pair.models))
+    runs = runners(pair.models)
     differs, reason = compared(runs, partial(drawn, pair.models[0], {}), None)
     if differs not in SAME:
         return Judged(pair.name, pair.form, differs, "not asked", reason, 0.0)

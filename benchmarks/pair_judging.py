@@ -72,25 +72,28 @@ def _ended_after(seconds: int) -> Iterator[None]:
 # ---------------------------------------------------------------- ONNX
 
 
-def runner(model: Any) -> Runs:
-    """A function that runs a model: by ONNX Runtime, or where that does not load it by ONNX's evaluator.
+def runners(models: Sequence[Any]) -> tuple[Runs, ...]:
+    """Functions that run models: by ONNX Runtime, or where that does not load one of them all by ONNX's evaluator: what two runtimes say
+    of open cases is no difference between models.
 
     Raises:
-        CosetError: as the function does where neither runs it.
+        CosetError: as the functions do where neither runs a model.
     """
-    text = model.SerializeToString()
+    texts = [model.SerializeToString() for model in models]
     try:
-        return Session(text, threads=1, watched=False).run
+        return tuple(Session(text, threads=1, watched=False).run for text in texts)
     except CosetError:
-        _require_types(model)
-        names = [value.name for value in model.graph.output]
+        for model in models:
+            _require_types(model)
+        return tuple(
+            partial(_by_reference, text, [value.name for value in model.graph.output]) for text, model in zip(texts, models, strict=True)
+        )
 
-        def run(feed: Feed) -> dict[str, Any]:
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore")
-                return dict(zip(names, map(_as_array, run_reference(text, feed)), strict=True))
 
-        return run
+def _by_reference(text: bytes, names: Sequence[str], feed: Feed) -> dict[str, Any]:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return dict(zip(names, map(_as_array, run_reference(text, feed)), strict=True))
 
 
 def _require_types(model: Any) -> None:
@@ -122,11 +125,11 @@ def judged(pair: str, seed: Seed, edit: Edit, seconds: float) -> Row:
 def _judged(row: Callable[..., Row], seed: Seed, edit: Edit, seconds: float) -> Row:
     models = seed.model, edit.of(seed.model)
     try:
-        runs = tuple(map(runner, models))
+        runs = runners(models)
         differs, witness = compared(runs, partial(drawn, models[0], seed.feed), _shaken(models[0]))
         if differs == "types":
             models = in_one_type(models[0]), in_one_type(models[1])
-            runs = tuple(map(runner, models))
+            runs = runners(models)
             differs, witness = compared(runs, partial(drawn, models[0], seed.feed), _shaken(models[0]))
     except CosetError as error:
         return row("not run", reason=str(error).strip().splitlines()[0])
@@ -194,7 +197,7 @@ def _shaken(model: Any) -> Runs | None:
         if floating(value) and value.dtype.kind == "f" and value.size > 1:
             tensor.CopyFrom(onnx.numpy_helper.from_array(nudge(value, draw), tensor.name))
             changed = True
-    return runner(found) if changed else None
+    return runners([found])[0] if changed else None
 
 
 # ---------------------------------------------------------------- inputs

@@ -31,6 +31,7 @@ import numpy as np
 import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 Array = np.ndarray[Any, Any]
 OPSETS = (13, 15, 17, 18, 20, 21)
@@ -118,6 +119,12 @@ def run(model: Any, feed: dict[str, Array]) -> list[Any]:
     told = onnxruntime.RunOptions()
     told.log_severity_level = 4
     return list(session.run(None, {name: value for name, value in feed.items() if name in taken}, told))
+
+
+def same_by_reference(model: Any, written: bytes, feed: dict[str, Array]) -> bool:
+    """Whether ONNX's evaluator, which computes and rounds node by node, gives both models the same bits."""
+    both = [ReferenceEvaluator(each).run(None, feed) for each in (model, onnx.load_from_string(written))]
+    return all(same_bits(np.asarray(left), np.asarray(right)) for left, right in zip(*both, strict=True))
 
 
 # ---------------------------------------------------------------- what is drawn
@@ -388,6 +395,8 @@ def judged(seed: int, numerics: str) -> tuple[str, str]:
             return "DOES NOT RUN", f"{kind}: {error}"
         for place, (left, right) in enumerate(zip(one, other, strict=True)):
             if numerics == "exact" and not same_bits(left, right):
+                if optimized.report["check"]["loose"] and same_by_reference(model, written, feed):
+                    return "same at every node, the runtime rounds elsewhere", ""
                 return "OTHER BITS", f"{kind}, output {place}; {ops}; rules {[rule['name'] for rule in optimized.report['rules']]}"
             if numerics != "exact" and kind == "normal" and not near(left, right):
                 return "OTHER NUMBERS", f"{kind}, output {place}; {ops}; rules {[rule['name'] for rule in optimized.report['rules']]}"

@@ -78,6 +78,7 @@ class CheckReport:
     measured: str = "inputs and constants"  # which were moved by one rounding error to measure the noise of the original
     feeds: dict[str, Feed] = field(default_factory=dict, repr=False)  # the inputs by case
     by: str = ""  # what ran both, where it is not what will run the result
+    loose: str = ""  # why bits did not count, where the rules that were used keep every one
 
     @property
     def ok(self) -> bool:
@@ -108,6 +109,7 @@ class CheckReport:
             "tolerance": worst.tolerance if worst else 0.0,
             "method": self.method,
             "by": self.by,
+            "loose": self.loose,
             "problem": worst.problem if worst and not worst.ok else "",
             "ok": self.ok,
         }

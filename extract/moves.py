@@ -32,11 +32,15 @@ class Moves:
             below[number] = problem.classes[number][self.picks[number]].children
         self.acyclic = Acyclic(below, order)
         self.users: list[list[int]] = [[] for _ in problem.classes]
+        self.over: list[dict[int, list[int]]] = [{} for _ in problem.classes]  # the choices of a class by what they use
         for number in order:
-            for child in sorted({child for entry in self.classes[number] for child in entry.children}):
+            for index, entry in enumerate(self.classes[number]):
+                for child in set(entry.children):
+                    self.over[number].setdefault(child, []).append(index)
+            for child in sorted(self.over[number]):
                 self.users[child].append(number)
         self.refs = [0] * len(problem.classes)
-        self.touched = 0
+        self.touched, self.most = 0, 0
         self.cost = 0.0
         self.done: list[tuple[int, int]] = []  # what can be taken back: (class, what it picked before) or (class, HELD)
         for root in dict.fromkeys(problem.roots):
@@ -58,8 +62,8 @@ class Moves:
         """Improve the classes `numbers`, and again those around a move that gained, until none gains, or the time is `end`."""
         queue = deque(numbers)
         queued = set(queue)
-        limit = self.touched + TOUCHES * sum(map(len, self.classes))
-        while queue and self.touched <= limit and time.monotonic() <= end:
+        self.most = self.touched + TOUCHES * sum(map(len, self.classes))
+        while queue and self.touched <= self.most and time.monotonic() <= end:
             number = queue.popleft()
             queued.discard(number)
             self.done.clear()
@@ -94,7 +98,9 @@ class Moves:
                 self._try(self._switch_if_worth_it, number, index)
 
     def _try(self, move: Callable[..., bool], *arguments: int) -> bool:
-        """Make a move, and take it back unless the cost falls."""
+        """Make a move, and take it back unless the cost falls; none when enough was looked at: one class can have thousands of choices."""
+        if self.touched > self.most:
+            return False
         mark, before = len(self.done), self.cost
         if move(*arguments) and self.cost < before * (1 - SAME):
             return True
@@ -105,7 +111,7 @@ class Moves:
 
     def _open(self, number: int) -> bool:
         """Let every needed class that may use `number` do so, and then go back where that does not gain."""
-        wanted = [(user, index) for user in self.users[number] if self.refs[user] for index in self._over(user, number)]
+        wanted = [(user, index) for user in self.users[number] if self.refs[user] for index in self.over[user][number]]
         least = min(entry.cost for entry in self.classes[number])
         if not wanted or self._gain(wanted) <= least:
             return False
@@ -145,9 +151,6 @@ class Moves:
 
     def _without(self, user: int, number: int) -> list[int]:
         return [index for index, entry in enumerate(self.classes[user]) if number not in entry.children]
-
-    def _over(self, user: int, number: int) -> list[int]:
-        return [index for index, entry in enumerate(self.classes[user]) if number in entry.children]
 
     def _uses(self, user: int, number: int) -> bool:
         return number in self.classes[user][self.picks[user]].children

@@ -162,9 +162,10 @@ def _undominated(number: int, usable: Work, dominator: dict[tuple[int, int], int
     """Without the choices that another beats; ties stay with the lower index."""
     ranked = sorted(usable, key=lambda index: (len(usable[index][1]), usable[index][0], index))
     kept: list[int] = []
+    few = len(usable) <= PAIRWISE_CHOICES
     for index in ranked:
         cost, children = usable[index]
-        rivals = kept if len(usable) <= PAIRWISE_CHOICES else [k for k in kept if not usable[k][1]]
+        rivals = kept if few else kept[:1]  # the cheapest without children, if there is one, beats what any other of them does
         winner = next((k for k in rivals if usable[k][0] <= cost and usable[k][1] <= children), None)
         if winner is None:
             kept.append(index)

@@ -50,6 +50,22 @@ def test_element_types_that_numpy_has_not() -> None:
     assert np.asarray(found).view(np.uint16).tolist() == x.view(np.uint16).tolist()
 
 
+@pytest.mark.parametrize("name", ["int4", "uint4", "int2", "uint2"])
+@pytest.mark.parametrize("count", [0, 1, 3, 8])
+def test_elements_of_less_than_a_byte_are_packed(name: str, count: int) -> None:
+    """They were handed over a byte each, and of those the first half was read as two each."""
+    dtype = getattr(ml_dtypes, name)
+    code = getattr(TensorProto, name.upper())
+    numbers = np.array([1, 0, -2, -1, 1, 1, 0, -1] if name[0] == "i" else [1, 0, 3, 2, 1, 3, 0, 2], np.float32)[:count]
+    for wide, (first, last) in {True: (code, TensorProto.FLOAT), False: (TensorProto.FLOAT, code)}.items():
+        x, y = helper.make_tensor_value_info("x", first, [count]), helper.make_tensor_value_info("y", last, [count])
+        graph = helper.make_graph([helper.make_node("Cast", ["x"], ["y"], to=last)], "g", [x], [y])
+        proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)], ir_version=13)
+        found = Session(proto.SerializeToString()).run({"x": numbers.astype(dtype) if wide else numbers})["y"]
+        assert found.dtype == (np.float32 if wide else dtype)
+        assert np.array_equal(found, numbers if wide else numbers.astype(dtype))
+
+
 def test_times_of_runs_and_of_nodes() -> None:
     session = Session(model(), profile=True)
     times = session.times({"x": np.zeros(3, np.float32)}, 4)
