@@ -260,8 +260,8 @@ def _as_array(value: Any) -> Any:
     if dtype.bits < 8:
         elements = _apart(elements, dtype.bits)[: int(np.prod(value.shape()))]
     if dtype.kind == "int":  # a byte for each number, whose upper bits are its sign
-        sign = 1 << (dtype.bits - 1)
-        elements = (elements ^ sign) - np.uint8(sign)
+        sign = np.uint8(1 << (dtype.bits - 1))
+        elements = ((elements ^ sign) - sign).astype(np.uint8)
     return elements.view(dtype.numpy).reshape(value.shape())
 
 
@@ -270,7 +270,8 @@ def _packed(elements: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
     each = 8 // bits
     rows = np.zeros((-(-elements.size // each), each), np.uint8)
     rows.reshape(-1)[: elements.size] = elements & ((1 << bits) - 1)
-    return np.bitwise_or.reduce(rows << (np.arange(each, dtype=np.uint8) * bits), axis=1).astype(np.uint8)
+    together: np.ndarray[Any, Any] = np.bitwise_or.reduce(rows << (np.arange(each, dtype=np.uint8) * bits), axis=1)
+    return together.astype(np.uint8)
 
 
 def _apart(parts: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
