@@ -202,8 +202,8 @@ def drawn(program: Program, binding: Mapping[str, int], seed: int = 0, *, ends: 
     """Inputs of growing nastiness, with `ends` also floats at the ends of their types, and those mixed with infinities, NaN and zeros.
     Integers that a node reads as axes, sizes, places, counts or divisors are such (`coset/roles.py`); others that are read as anything but
     numbers are 0 and 1, so that what is an index into a table stays in it. Where the tables are seen, all of their rows are read in the
-    cases `wide` of so many seeds, which have all integers of 8 bits too."""
-    tables, plain, roles = _tables(program, binding), plain_integers(program), roles_of(program)
+    cases `wide` of so many seeds, which have all integers of 8 bits too. Other seeds draw no 0 for what divisors are computed from."""
+    tables, plain, roles = _tables(program, binding), plain_integers(program), roles_of(program, computed=bool(seed))
     _refuse_vast(program, binding)
     again = [f"second {number}" for number in range(2, _turns(program, binding) + 1)]
     for called_so in ("normal", "second", *again, "negative", "zeros", "huge", "nan", INFINITE, *((ENDS, MIXED) if ends else ()), "wide"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -238,10 +238,13 @@ ROLES: Mapping[tuple[str, int], Role] = {
     ("Mod", 1): DIVISORS,
 }
 HUB_DIVISORS = ("stablehlo.divide", "stablehlo.remainder")
+KEEPS = frozenset(f"stablehlo.{name}" for name in ("abs", "negate", "multiply", "maximum", "minimum", "convert", "concatenate", "gather"))
+KEPT_SO = ("Abs", "Neg", "Mul", "Max", "Min", "Cast", "Concat", "Gather", "TopK")  # the same where they stay nodes of ONNX
 
 
-def roles_of(program: Program) -> dict[str, tuple[Term, Role]]:
-    """For inputs of integers that a node reads as what it must be: that node and what fits."""
+def roles_of(program: Program, *, computed: bool = False) -> dict[str, tuple[Term, Role]]:
+    """For inputs of integers that a node reads as what it must be: that node and what fits. `computed`: also for those that divisors are
+    computed from."""
     found: dict[str, tuple[Term, Role]] = {}
     origins: dict[Term, str] = {}  # inputs that were only moved or converted on the way
     for term in program.terms():
@@ -254,7 +257,26 @@ def roles_of(program: Program) -> dict[str, tuple[Term, Role]]:
             role = None if name is None else role_of(term, place)
             if name is not None and role is not None:
                 found.setdefault(name, (term, role))
+    for name, term in _into_divisors(program) if computed else ():
+        found.setdefault(name, (term, DIVISORS))
     return found
+
+
+def _into_divisors(program: Program) -> Iterator[tuple[str, Term]]:
+    """Inputs of integers from which divisors are computed by ops that give no 0 where there was none, each with what divides."""
+    pending = [(term.operands[1], term) for term in program.terms() if role_of(term, 1) is DIVISORS]
+    seen = set()
+    while pending:
+        term, reader = pending.pop()
+        if term in seen:
+            continue
+        seen.add(term)
+        if term.op is INPUT:
+            if isinstance(term.type, TensorType) and term.type.dtype.kind in ("int", "uint"):
+                yield str(term.attribute("name")), reader
+        elif term.op.name in KEEPS or term.op.has("movement") or describe(term).split(".")[-1] in KEPT_SO:
+            places = describe(term).split(".")[-1].lower() in ("gather", "topk")  # the second operand says where
+            pending += [(operand, reader) for operand in (term.operands[:1] if places else term.operands)]
 
 
 def role_of(term: Term, place: int) -> Role | None:

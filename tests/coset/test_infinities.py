@@ -219,6 +219,18 @@ def test_what_an_integer_must_obey_is_drawn(text: str, name: str, tmp_path: Path
     assert len(drawn) > 1 or "Reshape" in text, "only a reshape has but one shape that always fits"
 
 
+@pytest.mark.parametrize(
+    "divisor", ["d = Mul(b, b)", "n = Neg(b) d = Abs(n)", "c = Concat<axis=0>(b, b) d, e = Split<axis=0>(c)", "d = Gather(b, a)"]
+)
+def test_what_divisors_are_computed_from_is_drawn_anew(divisor: str, tmp_path: Path) -> None:
+    """The first draws have zeros: no usual number runs, and the model was refused."""
+    text = f"(int64[8] a, int64[8] b) => (int64[8] y, int64[8] z) {{ {divisor} y = Mod(a, d) z = Sub(b, a) }}"
+    found = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> g {text}')
+    assert coset.optimize(found).report["check"]["ok"]
+    report = compared(tmp_path, found, found)
+    assert report.ok and any(case.startswith(("normal", "second", "negative")) for case in report.cases)
+
+
 def test_free_dims_are_sizes_that_weights_have(tmp_path: Path) -> None:
     """Three channels, and pictures that are large enough: neither one number for both nor the usual ones."""
     weights = np.ones((2, 3, 40, 40), np.float32) * np.linspace(0, 1, 40, dtype=np.float32)
