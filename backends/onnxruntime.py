@@ -18,6 +18,7 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # must stand before the import: from 
 
 from coset.ir.errors import CosetError
 from coset.ir.extras import MissingExtra
+from coset.ir.packed import packed, unpacked
 
 try:
     import onnxruntime
@@ -238,10 +239,10 @@ def _orderly(value: Any) -> Any:
         dtype = dtype_of(value.dtype)
         code = element_code(dtype)
         if dtype.bits < 8:
-            packed = onnxruntime.OrtValue.ortvalue_from_shape_and_type(list(value.shape), code)
-            parts = _packed(value.reshape(-1).view(np.uint8), dtype.bits)
-            ctypes.memmove(packed.data_ptr(), parts.ctypes.data, parts.nbytes)
-            return packed
+            given = onnxruntime.OrtValue.ortvalue_from_shape_and_type(list(value.shape), code)
+            parts = packed(value, dtype)
+            ctypes.memmove(given.data_ptr(), parts.ctypes.data, parts.nbytes)
+            return given
         return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(value.view(np.uint8 if value.itemsize == 1 else np.uint16), code)
     return value
 
@@ -256,27 +257,8 @@ def _as_array(value: Any) -> Any:
     if name is None:
         return value.numpy()
     raw = (ctypes.c_uint8 * value.tensor_size_in_bytes()).from_address(value.data_ptr()) if value.tensor_size_in_bytes() else b""
-    elements, dtype = np.frombuffer(bytes(raw), np.uint8), DTYPES[name]
-    if dtype.bits < 8:
-        elements = _apart(elements, dtype.bits)[: int(np.prod(value.shape()))]
-    if dtype.kind == "int":  # a byte for each number, whose upper bits are its sign
-        sign = np.uint8(1 << (dtype.bits - 1))
-        elements = ((elements ^ sign) - sign).astype(np.uint8)
-    return elements.view(dtype.numpy).reshape(value.shape())
-
-
-def _packed(elements: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
-    """Elements of so many bits, several to a byte, the first in its lowest bits."""
-    each = 8 // bits
-    rows = np.zeros((-(-elements.size // each), each), np.uint8)
-    rows.reshape(-1)[: elements.size] = elements & ((1 << bits) - 1)
-    together: np.ndarray[Any, Any] = np.bitwise_or.reduce(rows << (np.arange(each, dtype=np.uint8) * bits), axis=1)
-    return together.astype(np.uint8)
-
-
-def _apart(parts: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
-    """The elements in what is packed, a byte for each."""
-    return ((parts[:, None] >> (np.arange(8 // bits, dtype=np.uint8) * bits)) & ((1 << bits) - 1)).astype(np.uint8).reshape(-1)
+    elements, dtype, shape = np.frombuffer(bytes(raw), np.uint8), DTYPES[name], value.shape()
+    return unpacked(elements, dtype, shape) if dtype.bits < 8 else elements.view(dtype.numpy).reshape(shape)
 
 
 def _is_unicode(path: str) -> bool:

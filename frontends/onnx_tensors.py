@@ -17,6 +17,7 @@ from coset.dialects.onnx_dtypes import DTYPE_OF_CODE
 from coset.frontends.onnx_wire import MARK, Malformed, skeleton
 from coset.ir.constants import Constant, constant_of
 from coset.ir.errors import CosetError
+from coset.ir.packed import packed, unpacked
 from coset.ir.place import Place
 from coset.ir.span import FileSpan
 from coset.ir.stored import constant_in_file
@@ -118,8 +119,8 @@ class Opened:
             return constant_of(_elements(self.memory[span[0] : span[0] + span[1]], dtype, shape), dtype)
         if dtype.bits >= 8:
             return constant_in_file(type, FileSpan(path, *span))
-        packed = constant_in_file(TensorType(DTYPE_OF_CODE[2], (span[1],)), FileSpan(path, *span))
-        return constant_of(_elements(packed.array().tobytes(), dtype, shape), dtype)
+        raw = constant_in_file(TensorType(DTYPE_OF_CODE[2], (span[1],)), FileSpan(path, *span))
+        return constant_of(_elements(raw.array().tobytes(), dtype, shape), dtype)
 
     def _external(self, tensor: Model, type: TensorType) -> Constant:
         entries = {entry.key: entry.value for entry in tensor.external_data}
@@ -182,10 +183,7 @@ def packed_bytes(array: np.ndarray[Any, Any], dtype: DType) -> bytes:
     """The bytes of ONNX's `raw_data`: little-endian, row-major, 4- and 2-bit elements packed from the low bits."""
     if dtype.bits >= 8:
         return np.ascontiguousarray(array).tobytes()
-    per_byte = 8 // dtype.bits
-    codes = np.ascontiguousarray(array).reshape(-1).view(np.uint8) & ((1 << dtype.bits) - 1)
-    codes = np.concatenate([codes, np.zeros(-codes.size % per_byte, np.uint8)]).reshape(-1, per_byte)
-    return bytes(np.bitwise_or.reduce(codes << (np.arange(per_byte, dtype=np.uint8) * dtype.bits), axis=1).astype(np.uint8))
+    return packed(array, dtype).tobytes()
 
 
 def storage_bytes(dtype: DType, shape: Sequence[int]) -> int:
@@ -199,13 +197,7 @@ def _elements(raw: bytes | memoryview, dtype: DType, shape: tuple[int, ...]) -> 
     flat = np.frombuffer(raw, np.uint8)
     if dtype.bits >= 8:
         return flat.view(dtype.numpy).reshape(shape)
-    per_byte = 8 // dtype.bits
-    codes = flat[:, None] >> (np.arange(per_byte, dtype=np.uint8) * dtype.bits) & ((1 << dtype.bits) - 1)
-    codes = codes.reshape(-1)[: prod(shape)].astype(np.uint8)
-    if dtype.kind == "int":  # sign-extend
-        low = 8 - dtype.bits
-        return ((codes << low).view(np.int8) >> low).astype(dtype.numpy).reshape(shape)
-    return codes.astype(dtype.numpy).reshape(shape) if dtype.kind == "uint" else codes.view(dtype.numpy).reshape(shape)
+    return unpacked(flat, dtype, shape)
 
 
 def _typed_elements(tensor: Model, dtype: DType, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:

@@ -15,6 +15,7 @@ import onnx
 from coset.dialects.onnx_dtypes import CODE_OF_DTYPE
 from coset.ir.constants import Constant
 from coset.ir.held import locked, make_last, replacing
+from coset.ir.packed import packed
 from coset.ir.stored import pieces
 
 Proto = Any
@@ -49,18 +50,10 @@ def stored_bytes(constant: Constant) -> int:
 
 def _pieces(constant: Constant) -> Iterator[bytes | memoryview]:
     """The bytes of `constant`, little-endian and row-major, some at a time."""
-    bits = constant.type.dtype.bits
-    if bits < 8:
-        yield _packed(constant.array(), bits)
+    if constant.type.dtype.bits < 8:
+        yield packed(constant.array(), constant.type.dtype).tobytes()
     else:
         yield from pieces(constant)
-
-
-def _packed(array: np.ndarray[Any, Any], bits: int) -> bytes:
-    per_byte = 8 // bits
-    codes = np.ascontiguousarray(array).reshape(-1).view(np.uint8) & ((1 << bits) - 1)
-    codes = np.concatenate([codes, np.zeros(-codes.size % per_byte, np.uint8)]).reshape(-1, per_byte)
-    return bytes(np.bitwise_or.reduce(codes << (np.arange(per_byte, dtype=np.uint8) * bits), axis=1).astype(np.uint8))
 
 
 def write_inside(model: Proto, weights: Mapping[str, Constant], path: Path, *, lasting: bool = True) -> None:
