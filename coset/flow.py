@@ -40,7 +40,6 @@ from coset.weights import Scales, scales_of
 
 LEFT_OUT = 3  # rules without which a program is tried again
 TRIALS = 12  # searches, at most, that find the rule that breaks a program
-
 LOOSE = "the runtime gives the model other bits as soon as it is written anew, without any rule (docs/undefined.md, bits)"
 
 

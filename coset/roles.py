@@ -274,8 +274,8 @@ def _into_divisors(program: Program) -> Iterator[tuple[str, Term]]:
         if term.op is INPUT:
             if isinstance(term.type, TensorType) and term.type.dtype.kind in ("int", "uint"):
                 yield str(term.attribute("name")), reader
-        elif term.op.name in KEEPS or term.op.has("movement") or describe(term).split(".")[-1] in KEPT_SO:
-            places = describe(term).split(".")[-1].lower() in ("gather", "topk")  # the second operand says where
+        elif term.op.name in KEEPS or term.op.has("movement") or _name(term) in KEPT_SO:
+            places = _name(term) in ("gather", "Gather", "TopK")  # their second operand says where, or how many
             pending += [(operand, reader) for operand in (term.operands[:1] if places else term.operands)]
 
 
@@ -283,7 +283,12 @@ def role_of(term: Term, place: int) -> Role | None:
     """What operand `place` of a term must be; None where it may be any numbers."""
     if term.op.name in HUB_DIVISORS and place == 1:
         return DIVISORS
-    return ROLES.get((describe(term).split(".")[-1], place)) if term.op.has("foreign") else None
+    return ROLES.get((_name(term), place)) if term.op.has("foreign") else None
+
+
+def _name(term: Term) -> str:
+    """The name of its op, or of the node that it keeps, without the dialect."""
+    return describe(term).split(".")[-1]
 
 
 def fitted(

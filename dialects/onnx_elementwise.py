@@ -9,7 +9,7 @@ from coset.dialects import onnx_ops
 from coset.dialects.hub_terms import convert
 from coset.dialects.onnx_dtypes import USUAL
 from coset.dialects.onnx_node import Built, Node, definition
-from coset.dialects.onnx_pointwise import named_attributes, parametric
+from coset.dialects.onnx_pointwise import named_attributes, prelu
 from coset.dialects.onnx_sugar import sugar
 from coset.ir.op import Op, get_op
 from coset.ir.term import Term, make
@@ -53,7 +53,7 @@ def _shrink(node: Node) -> Built:
     return make(op, node.operands, known_attributes(op, node))
 
 
-definition("PRelu")(parametric)
+definition("PRelu")(prelu)
 
 
 definition("IsInf", "BitShift", "Pow")(sugar)

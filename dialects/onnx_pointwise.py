@@ -107,14 +107,14 @@ def _named(node: Node) -> Built:
     return make(f"onnx.{node.name}", node.operands[:1], named_attributes(node))
 
 
-def _prelu(node: Node) -> Built:
-    """The op of the same name, of floats; before 7 the slope was broadcast otherwise."""
+def _prelu_of_floats(node: Node) -> Built:
+    """PRelu of usual floats; before 7 the slope was broadcast otherwise."""
     x = node.operands[0]
     floats = x.tensor.dtype in USUAL and x.tensor.dtype.kind == "float"
-    return parametric(node) if floats and node.since >= 7 else None
+    return prelu(node) if floats and node.since >= 7 else None
 
 
-def parametric(node: Node) -> Term:
+def prelu(node: Node) -> Term:
     """PRelu. A slope that is larger than x is none by the standard's text; the reference and ONNX Runtime spread x over it then."""
     x, slope = node.operands
     return make("onnx.PRelu", (numpy_broadcast(x, numpy_shape(x.tensor.dims, slope.tensor.dims)), slope))
@@ -138,5 +138,5 @@ _NAMED: dict[str, dict[str, object]] = {
 BUILDERS: dict[str, Builder] = {
     **sugar_builders(Path(__file__).with_name("onnx_pointwise.rules")), **dict.fromkeys(_NAMED, _named),
     "Mod": _mod, "Pow": _pow, "BitShift": _shift, "IsInf": _is_infinite, "Cast": _cast, "CastLike": _cast_like, "Clip": _clip,
-    "PRelu": _prelu,
+    "PRelu": _prelu_of_floats,
 }  # fmt: skip

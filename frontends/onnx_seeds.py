@@ -26,7 +26,7 @@ def with_seeds(model: str | Path | bytes) -> bytes | None:
         found = without_calls(found)
     nodes = list(all_nodes(found.graph.node))
     shut = {name for graph in (found.graph, *(body for node in nodes for body in bodies(node))) for name in _falses(graph)}
-    shut |= {node.input[2] for node in nodes if node.op_type == "Dropout" and _draws(node) and _computed_false(found, node.input[2])}
+    shut |= _computed_falses(found, {node.input[2] for node in nodes if node.op_type == "Dropout" and _draws(node)} - shut)
     drawing = [node for node in nodes if _draws(node) and (node.op_type != "Dropout" or node.input[2] not in shut)]
     if not drawing:
         return None
@@ -51,31 +51,30 @@ def _falses(graph: Model) -> Iterator[str]:
             yield name
 
 
-def _computed_false(model: Model, switch: str) -> bool:
-    """Whether a switch is computed from constants of the graph alone, and is false: the program made of the model has its value."""
+def _computed_falses(model: Model, switches: set[str]) -> set[str]:
+    """Those of the switches that are computed from constants of the graph alone and are false: the program made of the model has their
+    values."""
+    initial = {tensor.name: tensor for tensor in model.graph.initializer if not tensor.external_data}
+    known, nodes = {"", *initial}, []
+    for node in model.graph.node:
+        if known.issuperset(node.input) and not any(bodies(node)) and not draws_itself(node):
+            known.update(node.output)
+            nodes.append(node)
+    asked = sorted((switches & known) - initial.keys())
+    if not asked:
+        return set()
+    needed, kept = set(asked), []
+    for node in reversed(nodes):
+        if not needed.isdisjoint(node.output):
+            needed.update(node.input)
+            kept.append(node)
     from onnx.reference import ReferenceEvaluator  # few models come here, and it takes long to load
 
-    made_by = {name: node for node in model.graph.node for name in node.output if name}
-    initial = {tensor.name: tensor for tensor in model.graph.initializer}
-    needed: dict[int, Model] = {}
-    held: dict[str, Model] = {}
-    pending = [switch] if switch in made_by else []
-    while pending:
-        name = pending.pop()
-        if name in initial and not initial[name].external_data:
-            held[name] = initial[name]
-        elif name not in made_by or any(bodies(made_by[name])) or draws_itself(made_by[name]):
-            return False  # an input, or what takes a runtime to compute
-        elif id(made_by[name]) not in needed:
-            needed[id(made_by[name])] = made_by[name]
-            pending += [each for each in made_by[name].input if each]
-    if not needed:
-        return False
-    nodes = [node for node in model.graph.node if id(node) in needed]
-    graph = helper.make_graph(nodes, "switch", [], [helper.make_tensor_value_info(switch, onnx.TensorProto.BOOL, None)], [*held.values()])
-    own = helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
+    outputs = [helper.make_tensor_value_info(name, onnx.TensorProto.BOOL, None) for name in asked]
+    held = [tensor for name, tensor in initial.items() if name in needed]
+    own = helper.make_graph(kept[::-1], "switches", [], outputs, held)
     try:
-        (value,) = ReferenceEvaluator(own).run(None, {})
-    except Exception:  # ops that it does not have: the switch stays unknown, as it is for whoever reads the model
-        return False
-    return not np.asarray(value).any()
+        values = ReferenceEvaluator(helper.make_model(own, opset_imports=model.opset_import, ir_version=model.ir_version)).run(None, {})
+    except Exception:  # ops that it does not have: the switches stay unknown, as they are for whoever reads the model
+        return set()
+    return {name for name, value in zip(asked, values, strict=True) if not np.asarray(value).any()}
