@@ -37,6 +37,7 @@ ASKED_EVERY = 0.1  # s, between looks at the user's interrupt
 DECODING = 3e-6  # s for each e-node of a snapshot that is decoded when the search is over (1.2e-6 on the slowest machine that was seen)
 LONGEST = 300  # letters of last words
 DYING = 5.0  # s, for a process whose memory is large
+UNSET = "error return without exception set"  # CPython's words where it had no memory for the frame of a call
 NAMING = 30.0  # s, at least, for looking for the rule that made one value of two types
 
 
@@ -182,8 +183,11 @@ def _child(search: Search, sender: multiprocessing.connection.Connection, limit:
         os.write(2, str(panic).encode())
     except BrokenPipeError:
         pass  # nobody listens any more
-    except BaseException:
-        sender.send(("crash", traceback.format_exc()))
+    except BaseException as error:
+        if isinstance(error, SystemError) and str(error) == UNSET:
+            os.write(2, b"MemoryError")
+        else:
+            sender.send(("crash", traceback.format_exc()))
 
 
 def _limit_memory(limit: int) -> None:

@@ -78,6 +78,20 @@ def test_a_search_without_memory_costs_a_warning(model: Path, capsys: pytest.Cap
     assert report["egraph"]["stop"] == "memory" and "--memory-limit" in said and report["warnings"]
 
 
+@pytest.mark.parametrize("lack", [MemoryError(), SystemError("error return without exception set")])
+def test_memory_that_python_lacks_costs_a_warning(
+    lack: BaseException, model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CPython names no MemoryError where it finds no memory for the frame of a call."""
+
+    def short(*_: Any) -> None:
+        raise lack
+
+    monkeypatch.setattr(Search, "_iterate", short)
+    report, said = optimized(model, capsys)
+    assert report["egraph"]["stop"] == "memory" and "--memory-limit" in said
+
+
 def test_an_interrupted_search_ends_with_its_best_and_says_so(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = model.with_name("out.onnx")
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs start with it ignored
