@@ -44,6 +44,7 @@ FEW, LIGHT, MOST_TURNS = 64, 1 << 16, 12  # elements of inputs, bytes of weights
 LIGHT_INPUTS = 1 << 20  # bytes of drawn inputs
 SMALL = 9  # the largest of small integers
 SAMPLES = "samples"  # of a program's source: inputs that its user gave (`coset/samples.py`)
+ROWS = 2  # of a batch: what mixes them shows, and more take longer
 BATCH_NAMES = ("batch", "b", "n", "batch_size", "N", "B")
 
 
@@ -101,6 +102,19 @@ def bindings(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, i
             yield found
 
 
+def with_few_rows(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """`bindings` with `ROWS` for each dim that leads others and has no number yet: most of these count rows that do not meet.
+
+    Raises:
+        CosetError: as `bindings`.
+    """
+    shapes = [type.shape for term in program.inputs for type in tensors_in(term.type)]
+    leading = [dims.alone(shape[0]) for shape in shapes if shape is not None and len(shape) > 1]
+    fixed = {**sampled_sizes(program), **given}
+    few = {name: ROWS for name in leading if name is not None and name not in fixed}
+    yield from ({**natural, **few} for natural in bindings(program, given))
+
+
 def sizes_in(program: Program, feed: Mapping[str, Any]) -> dict[str, int]:
     """The numbers of the free dims that are dims of inputs, as the first array has them."""
     found: dict[str, int] = {}
@@ -127,8 +141,8 @@ def _own_sizes(program: Program) -> list[int]:
 
 
 def trials(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Numbers for the dim symbols to compare programs under: first another one for each, for what holds of equal sizes only is no program;
-    then `bindings`, for what does not run with others.
+    """Numbers for the dim symbols to compare programs under: first another one for each, for what holds of equal sizes only is no program,
+    and `ROWS` for a dim that leads; then `bindings`, for what does not run with others.
 
     Raises:
         CosetError: as `bindings`.
@@ -137,7 +151,8 @@ def trials(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, int
     first = next(found)
     free = _free(program, program.symbols(), {**sampled_sizes(program), **given})
     apart = {**first, **{name: first[name] + APART * place for place, name in enumerate(free)}}
-    if len(free) > 1 and sum(_drawn_bytes(program, apart).values()) <= _most_drawn():
+    apart |= {name: ROWS for name in _leading(program) if name in free}
+    if apart != first and sum(_drawn_bytes(program, apart).values()) <= _most_drawn():
         yield apart
     yield first
     yield from found
@@ -149,6 +164,13 @@ def _batches(program: Program) -> set[str]:
     return {name for shape in shapes if (name := dims.alone(shape[0])) in BATCH_NAMES and name is not None}
 
 
+def _leading(program: Program) -> set[str]:
+    """The dims that lead in every input and every output that has them: of a batch, whatever they are called, or of time."""
+    shapes = [type.shape for term in (*program.inputs, *program.roots) for type in tensors_in(term.type) if type.shape]
+    behind = {name for shape in shapes for dim in shape[1:] for name in dims.symbols(dim)}
+    return {name for shape in shapes if len(shape) > 1 and (name := dims.alone(shape[0])) is not None} - behind
+
+
 def _free(program: Program, names: Iterable[str], given: Mapping[str, int]) -> list[str]:
     """The dims among `names` that are neither given nor of a batch."""
     batches = _batches(program)
@@ -157,7 +179,7 @@ def _free(program: Program, names: Iterable[str], given: Mapping[str, int]) -> l
 
 def with_other_sizes(draw: Draw, given: Mapping[str, int]) -> Draw:
     """What `draw` makes, and its normal inputs again with the numbers of the dims that are not `given` the other way round, where these
-    differ, and with two samples in place of one, where that takes no time: what holds of one order of sizes only, or of one sample, is no
+    differ, and with another number of samples, as many as take no time: what holds of one order of sizes only, or of one sample, is no
     program."""
 
     def with_others(program: Program, binding: Mapping[str, int], seed: int) -> Iterator[Case]:
@@ -165,7 +187,10 @@ def with_other_sizes(draw: Draw, given: Mapping[str, int]) -> Draw:
         free = _free(program, binding, given)
         turned = {**binding, **{name: binding[other] for name, other in zip(free, reversed(free), strict=True)}}
         if sum(_drawn_bytes(program, binding).values()) <= LIGHT_INPUTS:
-            turned |= {name: 2 for name in _batches(program) if name in binding and name not in given}
+            turned |= {name: ROWS for name in _batches(program) if name in binding and name not in given}
+        if len(free) == 1 and binding[free[0]] == ROWS:
+            row = sum(_drawn_bytes(program, {**binding, free[0]: 1}).values())
+            turned[free[0]] = max(ROWS + 1, min(DIM_CANDIDATES[0], LIGHT_INPUTS // max(1, row)))
         if turned == dict(binding):
             return
         try:

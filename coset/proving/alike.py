@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
-from coset.feeds import Feed, cases
+from coset.feeds import Feed, bindings, cases, with_few_rows
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import Term
@@ -17,9 +18,17 @@ from coset.proving.prints import Prints, Shelf, known_by
 NEAR = 1e-3  # of the size of the elements: how far sums may be apart; more than roundings, as a wrong pair costs a search and no more
 
 
-def drawn(program: Program, wanted: Iterable[Mapping[str, int]]) -> Iterator[Feed]:
-    """The plainest inputs of a program under each of these numbers for its dims."""
-    return (next(cases(program, binding)).feed for binding in wanted)
+def drawn(program: Program, given: Mapping[str, int]) -> Iterator[Feed]:
+    """The plainest inputs of a program, of few rows first, then of as many as are natural."""
+    tried: list[Mapping[str, int]] = []
+    for binding in chain.from_iterable(zip(with_few_rows(program, given), bindings(program, given), strict=True)):
+        if binding in tried:
+            continue
+        tried.append(binding)
+        try:
+            yield next(cases(program, binding)).feed
+        except CosetError:  # they are too many numbers
+            continue
 
 
 def by_values(one: Program, other: Program, feeds: Iterable[Feed], goals: Sequence[Goal]) -> Sequence[Goal]:

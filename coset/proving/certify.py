@@ -14,7 +14,6 @@ from coset.dialects.hub_terms import is_splat
 from coset.egraph.chains import is_associativity, product
 from coset.egraph.merging import PRODUCT, SLICE, takes_columns
 from coset.egraph.search import Phase
-from coset.feeds import bindings
 from coset.fold import computed, fallback_for, fold
 from coset.ir.constants import INLINE_ELEMENTS
 from coset.ir.errors import CosetError
@@ -244,10 +243,9 @@ def certify(way: Way, phases: Sequence[Phase]) -> Certificate:
     folded, _ = fold(way.solved.terms, way.solved.storable, way.program.source, value_of=value_of)
     chosen, values, after = with_own_constants(put.all(folded[: len(before.roots)]), values, before, after)
     chosen, forms = _as_read(chosen, after)
-    feeds = partial(drawn, way.before, bindings(way.before, {}))
 
     def show(after: Program, goals: Sequence[Goal]) -> list[Step]:
-        return join(goals, phases, alike=partial(by_values, before, after, feeds()))
+        return join(goals, phases, alike=partial(by_values, before, after, drawn(way.before, {})))
 
     sized, after = with_shared_dims(before, after, show, chosen)
     require_one_size(chosen, after.roots)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from coset.answer import save_bytes
 from coset.check import CheckReport
 from coset.egraph.limits import Limits
 from coset.egraph.search import Phase
-from coset.feeds import Sample, bindings, sampled_sizes
+from coset.feeds import Sample, sampled_sizes
 from coset.frontends.onnx_functions import two_of_one_name
 from coset.infinities import REORDERED
 from coset.ir.errors import CosetError
@@ -209,11 +210,11 @@ def _shown(asked: Proving, own: OwnRules, before: Program, pair: Pair, binding: 
     phases = with_witnesses(permitted_phases(own, asked.numerics, lambda rule: not rule.recognises), asked.numerics)
     one, other = by_content(before), by_content(in_order(before, pair.after, pair.names))
     first, second = dims_by_content(one), dims_by_content(other)
-    feeds = partial(drawn, pair.before, (binding, *bindings(pair.before, asked.dims)))
     limits = Limits(seconds=asked.seconds, nodes=PIECE.nodes, iterations=PIECE.iterations)
 
     def show(second: Program, goals: Sequence[Goal]) -> list[Step]:
-        alike = partial(by_values, first, second, feeds())
+        feeds = chain(drawn(pair.before, binding), drawn(pair.before, asked.dims))
+        alike = partial(by_values, first, second, feeds)
         return join(goals, phases, limits=limits, alike=alike, means=partial(meaning_within, numerics=asked.numerics))
 
     sized, second = with_shared_dims(first, second, show)

@@ -16,12 +16,11 @@ import numpy as np
 from coset.answer import save_bytes
 from coset.backends.onnxruntime import Session, Unending
 from coset.check import CheckReport, Oracle, difference
-from coset.feeds import Draw, Feed, bindings, cases, cases_of_bits, seeds_for, with_other_sizes
+from coset.feeds import Draw, Feed, bindings, cases, cases_of_bits, seeds_for, with_few_rows, with_other_sizes
 from coset.fold import fallback_for
-from coset.ir import dims
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program
-from coset.ir.program import Program, tensors_in
+from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.noise import floating
 from coset.proving.difference import first_difference
@@ -31,7 +30,6 @@ from coset.reference import against_reference, is_stablehlo, values_of
 
 ROUNDS = 8  # seeds of which all cases are tried
 FURTHER_ROUNDS = 24  # ... and all further ones: a threshold is met by few of them
-FEW = 2  # rows of a batch: what mixes them shows, and more take longer
 
 
 class Fails(Exception):
@@ -101,13 +99,9 @@ class Pair:
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
-        """Numbers for the free dims with which no value on the way is empty (the mean of no numbers is another one in each run), `FEW` for
+        """Numbers for the free dims with which no value on the way is empty (the mean of no numbers is another one in each run), few for
         leading ones; what the user gave where there are none, or the evaluator does not know the values."""
-        shapes = [type.shape for term in self.before.inputs for type in tensors_in(term.type)]
-        leading = [dims.alone(shape[0]) for shape in shapes if shape is not None and len(shape) > 1]
-        few = {name: FEW for name in leading if name is not None and name not in self.dims}
-        for natural in bindings(self.before, self.dims) if self.before.symbols() else ():
-            binding = {**natural, **few}
+        for binding in with_few_rows(self.before, self.dims) if self.before.symbols() else ():
             try:
                 evaluate_program(self.before, next(cases(self.before, binding)).feed, fallback=fallback_for(self.before.source), tap=_full)
                 return binding

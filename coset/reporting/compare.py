@@ -11,13 +11,13 @@ from typing import Any
 import coset.dialects
 from coset.egraph.limits import Limits
 from coset.egraph.saturate import saturate
-from coset.feeds import Feed
+from coset.feeds import Feed, cases
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import Term, topological
 from coset.own_rules import NO_RULES
 from coset.prove.contents import by_content, dims_by_content, fitted
-from coset.proving.alike import counts, drawn
+from coset.proving.alike import counts
 from coset.proving.interface import in_order, paired
 from coset.proving.join import joined_apart, kind_of
 from coset.proving.parts import PARTS
@@ -174,7 +174,7 @@ def _looked_for(programs: tuple[Program, Program], first: Program, binding: Mapp
     left = max(0.0, end - time.monotonic())
     classes.close()
     shown = _shared(classes)
-    pairs = list(_of_one_value(programs, next(drawn(first, (binding,)))))
+    pairs = list(_of_one_value(programs, next(cases(first, binding)).feed))
     unlike = [pair for pair in pairs if classes.parts(*pair)]
     classes.close()
     goals = list(zip(programs[0].roots, programs[1].roots, strict=True))

@@ -12,7 +12,7 @@ import pytest
 import coset
 from coset.backends.onnxruntime import Session
 from coset.check import CheckReport, Oracle, difference
-from coset.feeds import OTHER_SIZES, cases
+from coset.feeds import OTHER_SIZES, cases, trials, with_other_sizes
 from coset.frontends.onnx import import_model
 from coset.infinities import ANOTHER, EXCHANGED, LOST, exact_outputs
 from coset.proving.prove import Proving, prove
@@ -197,6 +197,25 @@ def test_sizes_are_drawn_in_both_orders(tmp_path: Path) -> None:
     assert report.ok and OTHER_SIZES in report.cases
     told = Oracle(tmp_path / "one.onnx", import_model(one), {"rows": 5, "cols": 3}).compare(tmp_path / "one.onnx", exact=False)
     assert told.ok and OTHER_SIZES not in told.cases, "the user's sizes are never changed"
+
+
+@pytest.mark.parametrize(
+    ("head", "result", "rows", "others"),
+    [
+        ("float[unk,4] x", "float[unk,4] y", 2, 32),
+        ("float[unk,3,300,300] x", "float[unk,3,300,300] y", 2, 3),
+        ("float[unk,4,unk] x", "float[unk,4,unk] y", 32, None),
+        ("float[unk,4] x", "float[4,unk] y", 32, None),
+        ("float[unk,time,4] x", "float[unk,time,4] y", 2, 32),
+    ],
+)
+def test_few_rows_are_compared_and_once_others(head: str, result: str, rows: int, others: int | None, tmp_path: Path) -> None:
+    """Rows that lead are few, by any name; a dim that also stands elsewhere is no such."""
+    program = import_model(model("y = Relu(x)" if head[5:-2] == result[5:-2] else "y = Transpose(x)", head=head, result=result))
+    binding = next(trials(program, {}))
+    assert binding["unk"] == rows
+    sizes = [case.feed["x"].shape[0] for case in with_other_sizes(cases, {})(program, binding, 0) if case.name == OTHER_SIZES]
+    assert sizes == ([] if others is None else [others])
 
 
 @pytest.mark.parametrize(

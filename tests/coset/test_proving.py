@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from coset.cli import run
 from coset.frontends.onnx import import_model
+from coset.ir.dims import symbol
+from coset.ir.term import input_term
+from coset.ir.types import F32, TensorType
 from coset.prove.contents import by_content
 from coset.proving.alike import by_values, drawn
 from coset.proving.prove import Proving, prove
@@ -251,9 +255,16 @@ def test_terms_of_one_value_are_taken_for_the_same(tmp_path: Path) -> None:
     """The normalization is the other program's convolution; the convolutions, of one kind and one of each, are not the same."""
     one, other = (by_content(read_program(path)) for path in folded(tmp_path, "pairs"))
     goals = list(zip(one.roots, other.roots, strict=True))
-    pairs = {(left.op.name, right.op.name) for left, right in by_values(one, other, drawn(one, [{"n": 2}]), goals)}
+    pairs = {(left.op.name, right.op.name) for left, right in by_values(one, other, drawn(one, {"n": 2}), goals)}
     assert pairs == {("onnx.BatchNormalization", "onnx.Conv"), ("stablehlo.tanh", "stablehlo.tanh")}
     assert ("onnx.Conv", "onnx.Conv") in {(left.op.name, right.op.name) for left, right in by_values(one, other, [], goals)}
+
+
+def test_terms_are_compared_on_few_rows_first() -> None:
+    x = input_term("x", TensorType(F32, (symbol("unk"), 4)))
+    program = Program((x,), (("y", x),))
+    assert [feed["x"].shape[0] for feed in islice(drawn(program, {}), 4)] == [2, 32, 64, 16]
+    assert [feed["x"].shape[0] for feed in drawn(program, {"unk": 5})] == [5]
 
 
 @pytest.mark.parametrize("wrong", [{"by": 1.001}, {"axis": 1}], ids=str)
