@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from coset.cli import run
 from coset.frontends.onnx import import_model
 from coset.ir.dims import symbol
+from coset.ir.program import Program
 from coset.ir.term import input_term
 from coset.ir.types import F32, TensorType
 from coset.prove.contents import by_content
