@@ -199,8 +199,8 @@ def check_rules(
 def _workers(entries: int, effort: Effort) -> int:
     """In how many processes so many entries are judged: 0 for this one."""
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    found = min(processors, entries // FEWEST)
-    return max(1, found) if effort.apart else found if found > 1 else 0
+    found = min(processors, entries // (1 if effort.apart else FEWEST))
+    return found if found > 1 else int(effort.apart)
 
 
 def _over(effort: Effort) -> str:

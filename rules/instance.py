@@ -9,7 +9,8 @@ import itertools
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -365,18 +366,25 @@ def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> Ite
     symbols = PLACES.get(node.op.name, {}) if search.symbolic else {}
     unknown = [a.name for a in free if a.name not in symbols and not (enumerable(a.kind, a.name) or _of_functions(a, node.op))]
     count = 0
+    asked: Sequence[_Question] | None = None  # the conditions that what is tried here may decide: others are asked once
     for values in _open_values(rule, written.items, node, scope, known, search):
+        if search.firing:
+            if asked is None:
+                asked = _questions(rule, values.keys() - scope.values.keys())
+                if _hopeless(rule, _questions(rule), scope):
+                    search.spent += 1
+                    return
+            if _hopeless(rule, asked, replace(scope, values=values)):
+                search.spent += 1  # rules that can never fire must come to an end, too
+                if search.spent > search.budget:
+                    return
+                continue
         attempt = Scope(values, scope.variables, list(scope.left))
         bound_rest = dict(values.get(written.rest, ())) if written.rest is not None else {}
         options = [[bound_rest[a.name]] if a.name in bound_rest else _left_open(a, node, known, search) for a in free]
         for name in unknown:
             if name not in bound_rest:
                 search.guess(f"`{name}` of {node.op.name}")
-        if search.firing and _hopeless(rule, values, scope.variables, scope.left):
-            search.spent += 1  # rules that can never fire must come to an end, too
-            if search.spent > search.budget:
-                return
-            continue
         try:
             with noting() as noted:
                 given = {name: evaluate(value, attempt) for name, value in plain}
@@ -445,13 +453,10 @@ def possible(rule: Rule, dtypes: Sequence[str], elements: Sequence[tuple[DType, 
     return left
 
 
-def _hopeless(rule: Rule, values: dict[str, Any], variables: Mapping[str, Type], left: Sequence[Type | None]) -> bool:
-    """Whether a condition of `rule` is false already, whatever the names get that have no value yet."""
-    scope = Scope(values, variables, left, [None] * len(rule.compiled.right), rule.numerics.word)
-    questions = _QUESTIONS.get(rule)
-    if questions is None:
-        questions = _QUESTIONS[rule] = tuple(map(_question, rule.compiled.conditions))
-    return any(question.is_false(scope) for question in questions)
+def _hopeless(rule: Rule, questions: Sequence[_Question], scope: Scope) -> bool:
+    """Whether one of these conditions of `rule` is false already, whatever the names get that have no value yet."""
+    known = Scope(scope.values, scope.variables, scope.left, [None] * len(rule.compiled.right), rule.numerics.word)
+    return any(question.is_false(known) for question in questions)
 
 
 @dataclass(eq=False)
@@ -479,6 +484,14 @@ def _question(condition: Expression) -> _Question:
     found = list(parts(condition))
     names = dict.fromkeys(part.name for part in found if isinstance(part, Ref))
     return _Question(condition, tuple(names), tuple(dict.fromkeys(part for part in found if isinstance(part, TypeOf))))
+
+
+def _questions(rule: Rule, names: AbstractSet[str] | None = None) -> Sequence[_Question]:
+    """The conditions of `rule`; those that read one of `names` where these are given."""
+    found = _QUESTIONS.get(rule)
+    if found is None:
+        found = _QUESTIONS[rule] = tuple(map(_question, rule.compiled.conditions))
+    return found if names is None else [question for question in found if not names.isdisjoint(question.names)]
 
 
 _QUESTIONS: WeakKeyDictionary[Rule, tuple[_Question, ...]] = WeakKeyDictionary()
