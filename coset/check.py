@@ -314,10 +314,14 @@ def difference(
     case: str, name: str, expected: Any, got: Any, noise: Any, *, exact: bool, usual: float | None = None, beyond: Exact | None = None,
     exceptions: AbstractSet[str] = frozenset(),
 ) -> Difference:  # fmt: skip
-    """Compare one output, whose largest element is of the size `usual` on normal inputs (None: not known). What is no tensor must be
-    equal; so must anything that is no float. Where the output is not finite the other one has the same infinity or NaN, or what is
-    `beyond`, as the `exceptions` of the rules that were used allow (`problem_at_infinities`); `INFINITE` among them allows what rules may
-    make of infinite inputs."""
+    """Compare one output, whose largest element is of the size `usual` on normal inputs (None: not known). Of a sequence each element is
+    compared, and the worst one told. What is no tensor else must be equal; so must anything that is no float. Where the output is not
+    finite the other one has the same infinity or NaN, or what is `beyond`, as the `exceptions` of the rules that were used allow
+    (`problem_at_infinities`); `INFINITE` among them allows what rules may make of infinite inputs."""
+    if isinstance(expected, list) and isinstance(got, list) and expected and len(expected) == len(got):
+        pairs = zip(expected, got, strict=True)
+        each = [difference(case, name, one, other, noise, exact=exact, usual=usual, exceptions=exceptions) for one, other in pairs]
+        return max(each, key=lambda found: (not found.ok, found.max_abs))
     if not isinstance(expected, np.ndarray) or not isinstance(got, np.ndarray):
         same = _equal_values(expected, got)
         return Difference(case, name, 0.0 if same else np.inf, 0.0, 0.0, "" if same else "another value")
@@ -371,7 +375,9 @@ def _signs(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def largest(value: Any) -> float:
-    """The size of the largest finite element; 0 for what is no float."""
+    """The size of the largest finite element, of all in a sequence; 0 for what is no float."""
+    if isinstance(value, list):
+        return max(map(largest, value), default=0.0)
     if not isinstance(value, np.ndarray) or not floating(value):
         return 0.0
     sizes = np.abs(wide(value))

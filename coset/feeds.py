@@ -20,11 +20,12 @@ from coset.ir.evaluate import describe
 from coset.ir.program import Program, tensors_in
 from coset.ir.term import INPUT, Term
 from coset.ir.types import DType, TensorType
+from coset.loose_inputs import LENGTH, RANK, RANKS, has_unknown_rank, parts_of
 from coset.noise import weight_bytes
 from coset.roles import fitted, roles_of
 from coset.whole_numbers import plain_integers
 
-Feed = dict[str, np.ndarray[Any, Any]]
+Feed = dict[str, Any]  # arrays by the names of inputs, and lists of arrays for sequences
 Sample = str | Path | Mapping[str, Any]
 """Inputs that a user knows: the path of a file or a folder of arrays (`coset/samples.py`), or arrays by the names of inputs."""
 # what a free dim may be when the user does not say: the first one that the original program runs with is taken
@@ -44,6 +45,7 @@ FEW, LIGHT, MOST_TURNS = 64, 1 << 16, 12  # elements of inputs, bytes of weights
 LIGHT_INPUTS = 1 << 20  # bytes of drawn inputs
 SMALL = 9  # the largest of small integers
 SAMPLES = "samples"  # of a program's source: inputs that its user gave (`coset/samples.py`)
+OF_NOTHING = "give inputs that you know with --sample-inputs FILE, where it can be in such a file"
 ROWS = 2  # of a batch: what mixes them shows, and more take longer
 BATCH_NAMES = ("batch", "b", "n", "batch_size", "N", "B")
 
@@ -61,11 +63,22 @@ Draw = Callable[[Program, Mapping[str, int], int], Iterator[Case]]
 
 
 def bindings(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Numbers for the program's dim symbols, most natural first; the user's numbers, and those of the first sample, are never changed.
+    """Numbers for the program's dim symbols, most natural first, and under `RANK` for the rank of inputs that have none; the user's
+    numbers, and those of the first sample, are never changed.
 
     Raises:
         CosetError: `given` names a symbol that the program has not, a number below 1, or another one than the first sample has.
     """
+    if not has_unknown_rank(program):
+        yield from _sizes(program, given)
+    elif RANK in given:
+        yield from ({**sizes, RANK: given[RANK]} for sizes in _sizes(program, {k: number for k, number in given.items() if k != RANK}))
+    else:
+        yield from ({**sizes, RANK: rank} for sizes in _sizes(program, given) for rank in RANKS)
+
+
+def _sizes(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """As `bindings`, of dims alone."""
     symbols = program.symbols()
     sampled = sampled_sizes(program)
     for name, number in given.items():
@@ -119,8 +132,9 @@ def sizes_in(program: Program, feed: Mapping[str, Any]) -> dict[str, int]:
     """The numbers of the free dims that are dims of inputs, as the first array has them."""
     found: dict[str, int] = {}
     for term in program.inputs:
-        shape = term.type.shape if isinstance(term.type, TensorType) else None
-        for dim, size in zip(shape or (), np.shape(feed[term.attribute("name")]), strict=False):
+        if not isinstance(term.type, TensorType):
+            continue
+        for dim, size in zip(term.type.shape or (), np.shape(feed[term.attribute("name")]), strict=False):
             name = dims.alone(dim)
             if name is not None:
                 found.setdefault(name, size)
@@ -174,7 +188,7 @@ def _leading(program: Program) -> set[str]:
 def _free(program: Program, names: Iterable[str], given: Mapping[str, int]) -> list[str]:
     """The dims among `names` that are neither given nor of a batch."""
     batches = _batches(program)
-    return [name for name in names if name not in given and name not in batches]
+    return [name for name in names if name not in given and name not in batches and name != RANK]
 
 
 def with_other_sizes(draw: Draw, given: Mapping[str, int]) -> Draw:
@@ -237,19 +251,23 @@ def drawn(program: Program, binding: Mapping[str, int], seed: int = 0, *, ends: 
         whole: Feed = {}  # inputs of which all rows, or all numbers, are drawn
         floats = wider = False
         for term in program.inputs:
-            type, called = term.type, term.attribute("name")
-            if not isinstance(type, TensorType) or type.shape is None:
-                raise CosetError(f"input `{called}` is {type}: such a program cannot be run on drawn inputs")
-            shape = tuple(dims.evaluate(dim, binding) for dim in type.shape)
-            floats = floats or type.dtype.kind in ("float", "complex")
-            span = _span(type.dtype, tables.get(called, ())) if name == "wide" else None
+            called, parts = term.attribute("name"), parts_of(term.type, binding)
+            if parts is None:
+                raise CosetError(
+                    f"input `{called}` is {term.type}, of which nothing is drawn", help="give inputs with --sample-inputs FILE.npz"
+                )
+            dtype, shape = parts.dtype, parts.shape
+            floats = floats or dtype.kind in ("float", "complex")
+            span = _span(dtype, tables.get(called, ())) if name == "wide" and not parts.sequence else None
             wider = wider or span is not None
             if span is not None:
-                feed[called] = whole[called] = _spread(span, type.dtype, shape, seed)
+                feed[called] = whole[called] = _spread(span, dtype, shape, seed)
             elif called in plain:
-                feed[called] = _number(rng, name, type.dtype, shape)
+                feed[called] = _number(rng, name, dtype, shape)
+            elif parts.sequence:
+                feed[called] = [_draw(rng, name, dtype, shape) for _ in range(LENGTH)]
             else:
-                feed[called] = _draw(rng, name, type.dtype, shape)
+                feed[called] = _draw(rng, name, dtype, shape)
         special = floats or (plain and name in ("negative", "huge"))
         if wider or name in ("normal", "second", "zeros") or (special and name != "wide"):
             yield Case(called_so, {**fitted(roles, binding, feed, rng), **whole})

@@ -39,11 +39,18 @@ def _is_float(dtype: np.dtype[Any]) -> bool:
 
 def moved(feed: Mapping[str, Any]) -> dict[str, Any]:
     """`feed` with every float moved by one rounding error."""
-    return {name: nudge(value, np.random.default_rng(0)) for name, value in feed.items()}
+    return {name: _moved(value, np.random.default_rng(0)) for name, value in feed.items()}
+
+
+def _moved(value: Any, rng: np.random.Generator) -> Any:
+    return [_moved(each, rng) for each in value] if isinstance(value, list) else nudge(value, rng)
 
 
 def largest_step(value: Any, expected: Any) -> float:
-    """How far apart the elements of two arrays are at most, where that is a number; 0 where they are no floats of one shape."""
+    """How far apart the elements of two arrays, or of two sequences of such, are at most, where that is a number; 0 where they are no
+    floats of one shape."""
+    if isinstance(value, list) and isinstance(expected, list):
+        return max((largest_step(one, other) for one, other in zip(value, expected, strict=False)), default=0.0)
     if not isinstance(value, np.ndarray) or not floating(value) or value.shape != expected.shape:
         return 0.0
     with np.errstate(all="ignore"):

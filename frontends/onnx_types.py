@@ -15,7 +15,7 @@ from coset.dialects.onnx_node import constant_elements
 from coset.frontends.onnx_tensors import Model, Opened
 from coset.ir.dims import Dim, symbol
 from coset.ir.term import Term
-from coset.ir.types import AbsentType, ForeignType, TensorType, Type
+from coset.ir.types import AbsentType, DType, ForeignType, TensorType, Type
 
 _SHOWN = 1024  # elements of constants that shape inference is told
 UNKNOWN = ForeignType("onnx", b"")  # the type of a value of which nothing is known: all that consumes it stays opaque
@@ -54,6 +54,29 @@ class Symbols:
     def is_fresh(self, name: str) -> bool:
         """Whether a dim without a name is called so."""
         return name not in self._taken and name not in self._named.values()
+
+
+@dataclass(frozen=True)
+class Elements:
+    """The tensors that a value is made of, one for each if it is no `sequence`: numbers and names of dims, None where the rank is open. An
+    unnamed dim is ""."""
+
+    dtype: DType
+    dims: tuple[int | str, ...] | None
+    sequence: bool
+
+
+def elements_of(type: ForeignType) -> Elements | None:
+    """What a sequence or an optional value is made of; None of a map, and where nothing is known."""
+    proto = onnx.TypeProto.FromString(type.description)
+    proto = proto.optional_type.elem_type if proto.HasField("optional_type") else proto
+    sequence = proto.HasField("sequence_type")
+    tensor = proto.sequence_type.elem_type.tensor_type if sequence else proto.tensor_type
+    dtype = DTYPE_OF_CODE.get(tensor.elem_type)
+    if dtype is None:
+        return None
+    shape = tuple(dim.dim_value if dim.HasField("dim_value") else dim.dim_param for dim in tensor.shape.dim)
+    return Elements(dtype, shape if tensor.HasField("shape") else None, sequence)
 
 
 def named_dims(types: Sequence[Model]) -> set[str]:
