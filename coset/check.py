@@ -17,8 +17,10 @@ from coset.feeds import ENDS, INFINITE, MIXED, OTHER_SIZES, SAMPLE, Case, Draw, 
 from coset.frontends.onnx_seeds import with_seeds
 from coset.infinities import LOST, Exact, ExactOutputs, problem_at_infinities
 from coset.ir.errors import CosetError
+from coset.ir.evaluate import describe
 from coset.ir.held import working_folder
 from coset.ir.program import Program
+from coset.ir.term import Term
 from coset.lowering.onnx import write
 from coset.noise import floating, largest_step, moved, nudged, rounded, weight_bytes, wide
 from coset.prove.error_bound import roundoff
@@ -34,6 +36,7 @@ SHARE, FEWEST = 2.0**-4, 4.0
 # No noise excuses more than this share of the largest element that the output has on this case or on the normal one: where the original is
 # so ill conditioned that its own roundings move it further, an optimized program that differs as much would still look wrong to its user
 MOST_NOISE = 0.1
+BOUNDED = frozenset({"logistic", "sigmoid", "hardsigmoid", "softmax", "tanh", "erf", "softsign", "sine", "cosine", "sin", "cos"})  # to 1
 WAITING = {"session.intra_op.allow_spinning": "0"}  # threads sleep between nodes: spinning took two fifths of a comparison's processor time
 UNOPTIMIZED = Running("off")
 MEASURED = ("", "inputs", "inputs and constants", "inputs, constants and results")  # what was moved, after each measurement
@@ -79,6 +82,7 @@ class CheckReport:
     feeds: dict[str, Feed] = field(default_factory=dict, repr=False)  # the inputs by case
     by: str = ""  # what ran both, where it is not what will run the result
     loose: str = ""  # why bits did not count, where the rules that were used keep every one
+    blind: str = ""  # of which outputs the drawn inputs show little
 
     @property
     def ok(self) -> bool:
@@ -110,6 +114,7 @@ class CheckReport:
             "method": self.method,
             "by": self.by,
             "loose": self.loose,
+            "blind": self.blind,
             "problem": worst.problem if worst and not worst.ok else "",
             "ok": self.ok,
         }
@@ -151,7 +156,8 @@ class Oracle:
         self._measured: Counter[str] = Counter()  # how many of them were taken of each case
         refusal = self._run(model, program, given)
         usual = next((run for run in self.runs if run.case.name == "normal"), self.runs[0] if self.runs else None)
-        self._usual = {} if usual is None else {name: largest(value) for name, value in usual.outputs.items()}
+        self._usual = {} if usual is None else usual_sizes(program, usual.outputs)
+        self._blind = blindness(program, [run.outputs for run in self.runs if run.case.name not in EXTREME])
         if not self.runs:
             raise CosetError(f"the original model does not run on drawn inputs: {refusal}", help=what_to_give(program))
 
@@ -235,7 +241,8 @@ class Oracle:
         return replace(again, apart=str(report.worst)) if again.ok else report
 
     def _report(self, results: Sequence[Feed], runs: Sequence[Run], *, exact: bool, exceptions: AbstractSet[str]) -> CheckReport:
-        report = CheckReport(self.binding, [], [], list(self.skipped), measured=MEASURED[max(self._measured.values(), default=0)])
+        measured = MEASURED[max(self._measured.values(), default=0)]
+        report = CheckReport(self.binding, [], [], list(self.skipped), measured=measured, blind=self._blind)
         for run, found in zip(runs, results, strict=True):
             case, outputs = run.case, run.outputs
             report.cases.append(case.name)
@@ -372,6 +379,33 @@ def _signs(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Whether the numbers are negative, zeros too; of complex ones both parts."""
     parts = np.stack([value.real, value.imag]) if value.dtype.kind == "c" else value
     return np.asarray(np.signbit(parts))
+
+
+def usual_sizes(program: Program, outputs: Mapping[str, Any]) -> dict[str, float]:
+    """The size of the largest element of each output, which a program gives on usual inputs; at least 1 of what a bounded function gives:
+    near its ends a runtime's kernel is off by roundings of 1, not of its results (ONNX Runtime's Sigmoid of -16 by all of it)."""
+    bounded = {name for name, root in program.outputs if _is_bounded(root)}
+    return {name: max(largest(value), float(name in bounded)) for name, value in outputs.items()}
+
+
+def blindness(program: Program, results: Sequence[Mapping[str, Any]]) -> str:
+    """Which outputs are within roundings of 0, 1 and -1 in all of the `results`, as bounded functions far out are: words for the user."""
+    names = [name for name, root in program.outputs if _is_bounded(root) and results and all(_at_ends(each[name]) for each in results)]
+    quoted = ", ".join(f"`{name}`" for name in names)
+    return f"{quoted} {'is' if len(names) == 1 else 'are'} 0, 1 or -1 but for roundings on ordinary drawn inputs" if names else ""
+
+
+def _at_ends(value: Any) -> bool:
+    if not isinstance(value, np.ndarray) or not floating(value):
+        return False
+    sizes = np.abs(wide(value))
+    return bool(np.all(np.minimum(sizes, np.abs(sizes - 1)) <= ROUNDINGS * roundoff(value.dtype)))
+
+
+def _is_bounded(term: Term) -> bool:
+    while term.op.has("movement") and term.operands:
+        term = term.operands[0]
+    return describe(term).rpartition(".")[2].lower() in BOUNDED
 
 
 def largest(value: Any) -> float:

@@ -240,6 +240,8 @@ def show_check(check: Mapping[str, Any]) -> None:
     CONSOLE.print(f"check      {verdict} on {', '.join(check['inputs'])} inputs{skipped}; {largest}")
     if check.get("loose"):
         CONSOLE.print(f"           not bit by bit: {check['loose']}")
+    if check.get("blind"):
+        CONSOLE.print(f"           little is seen: {check['blind']}; inputs that matter are given with --sample-inputs FILE")
 
 
 def show_differing(result: Mapping[str, Any]) -> None:

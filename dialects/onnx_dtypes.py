@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ml_dtypes
+
 from coset.ir.types import DTYPES, DType
 
 _NAMES = {
@@ -15,3 +17,8 @@ CODE_OF_DTYPE: dict[DType, int] = {dtype: code for code, dtype in DTYPE_OF_CODE.
 # Element types whose ops become terms; nodes on the others (bf16, fp8, 4-bit, complex, strings) stay opaque, because
 # kernels for them differ from op to op and a rewritten program could ask for one that does not exist.
 USUAL = frozenset(DTYPES[name] for name in ("f64", "f32", "f16", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8", "bool"))
+
+
+def clipped_at(dtype: DType) -> float:
+    """Where a Clip without a bound ends for floats of `dtype`: at the largest finite number, by the standard's text."""
+    return float(ml_dtypes.finfo(dtype.numpy).max)  # type: ignore[no-untyped-call]

@@ -97,12 +97,12 @@ def definition(*names: str) -> Callable[[Builder], Builder]:
 
 
 def define(node: Node) -> tuple[Term, ...] | None:
-    """The results of `node` by its op's definition; None where the op has none, or none that fits, or an operand is no tensor.
+    """The results of `node` by its op's definition; None where it has none, or none that fits, or an operand is no tensor of a known rank.
 
     Raises:
         TypeRuleError: the node is no valid one, or its shapes are not known well enough.
     """
-    if any(isinstance(operand.type, ForeignType) for operand in node.operands):
+    if any(isinstance(operand.type, ForeignType) or getattr(operand.type, "shape", ()) is None for operand in node.operands):
         return None
     for table in (DEFINITIONS, BUILDERS):
         built = table[node.name](node) if node.name in table else None

@@ -10,10 +10,10 @@ import numpy as np
 
 from coset.dialects.hub_scalars import cast, power
 from coset.dialects.hub_terms import convert, literal, numpy_broadcast, numpy_shape, splat
-from coset.dialects.onnx_dtypes import DTYPE_OF_CODE, USUAL
+from coset.dialects.onnx_dtypes import DTYPE_OF_CODE, USUAL, clipped_at
 from coset.dialects.onnx_node import Builder, Built, Node, constant_elements
 from coset.dialects.onnx_sugar import sugar, sugar_builders
-from coset.ir.builtin import absent
+from coset.ir.builtin import ABSENT, absent
 from coset.ir.op import find_op
 from coset.ir.term import Term, make
 from coset.ir.types import BOOL, DType
@@ -82,7 +82,8 @@ def _cast_like(node: Node) -> Built:
 
 
 def _clip(node: Node) -> Built:
-    """Bounds are operands since version 11; before they were attributes, whose defaults are the largest finite f32 numbers."""
+    """Bounds are operands since version 11; before they were attributes. One that is not given is the largest finite number, of f32
+    before 11: an infinity does not stay."""
     x = node.operands[0]
     if find_op("onnx.Clip") is None or x.tensor.dtype is BOOL:
         return None
@@ -94,10 +95,12 @@ def _clip(node: Node) -> Built:
             splat(node.attributes.get(name, default), x.tensor.dtype, ()) for name, default in (("min", -extreme), ("max", extreme))
         ]
     else:
-        bounds = [node.operand(index) or absent() for index in (1, 2)]
         if any(node.given(index) and node.operands[index].tensor.rank for index in (1, 2)):
             return None
-    return make("onnx.Clip", (x, *bounds)) if node.given(1) or node.given(2) or node.since < 11 else x
+        dtype = x.tensor.dtype
+        ends = [splat(sign * clipped_at(dtype), dtype, ()) if dtype.kind == "float" else absent() for sign in (-1, 1)]
+        bounds = [node.operand(index) or end for index, end in enumerate(ends, 1)]
+    return make("onnx.Clip", (x, *bounds)) if any(bound.op is not ABSENT for bound in bounds) else x
 
 
 def _named(node: Node) -> Built:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from coset.dialects.hub_terms import is_splat
+from coset.dialects.onnx_dtypes import clipped_at
+from coset.ir.builtin import ABSENT
+from coset.ir.constants import constant_of
 from coset.ir.term import Term
-from coset.ir.types import DTYPES
+from coset.ir.types import DTYPES, DType
 from coset.lowering import onnx_reduce
 from coset.lowering.onnx_movement import filled
 from coset.lowering.onnx_plan import Call, Context, Input, Printer, Refused
@@ -57,22 +64,36 @@ def _print_gemm(term: Term, context: Context) -> Input:
 
 def _print_clip(term: Term, context: Context) -> Input:
     """Bounds are operands from version 11 on (12 for integers), attributes before, or, where they are computed, bounds by Max and Min, the
-    lower one first, as in the definition."""
-    floats = term.tensor.dtype in _FLOATS
-    if context.reaches(11) or not floats:
-        return Call("Clip", given(term), since=11 if floats else 12)
-    bounds = {name: bound for name, bound in zip(("min", "max"), term.operands[1:], strict=False) if bound.op.name != "builtin.absent"}
-    values = {name: is_splat(bound) for name, bound in bounds.items()}
-    if all(value is not None for value in values.values()):
-        attributes = {name: float(value.array()) for name, value in values.items() if value is not None}
+    lower one first, as in the definition. Of floats a bound that is absent is an infinity here, and the largest number in ONNX."""
+    dtype = term.tensor.dtype
+    floats = dtype in _FLOATS
+    if not floats:
+        return Call("Clip", given(term), since=12)
+    if context.reaches(11):
+        bounds = [_bound(bound, sign, dtype) for sign, bound in zip((-1, 1), term.operands[1:], strict=True)]
+        return Call("Clip", (term.operands[0], *bounds), since=11)
+    named = dict(zip(("min", "max"), term.operands[1:], strict=True))
+    values = {name: is_splat(bound) for name, bound in named.items() if bound.op is not ABSENT}
+    if None not in values.values():
+        attributes = {"min": -math.inf, "max": math.inf} | {
+            name: float(value.array()) for name, value in values.items() if value is not None
+        }
         return Call("Clip", (term.operands[0],), attributes, since=6)
     found: Input = term.operands[0]
     for name, op in (("min", "Max"), ("max", "Min")):
-        if name in bounds and context.reaches(8):
-            found = Call(op, (found, bounds[name]), since=8)
-        elif name in bounds:  # of one shape
-            found = Call(op, (found, filled(bounds[name], term.tensor.dims)), since=6)
+        if name in values and context.reaches(8):
+            found = Call(op, (found, named[name]), since=8)
+        elif name in values:  # of one shape
+            found = Call(op, (found, filled(named[name], term.tensor.dims)), since=6)
     return found
+
+
+def _bound(bound: Term, sign: int, dtype: DType) -> Input:
+    """An operand of Clip for a bound, which is left out where it is the one that ONNX takes then."""
+    if bound.op is ABSENT:
+        return constant_of(np.full((), sign * math.inf, dtype.numpy), dtype)
+    value = is_splat(bound)
+    return None if value is not None and float(value.array()) == sign * clipped_at(dtype) else bound
 
 
 def _print_attention(term: Term, _: Context) -> Input:

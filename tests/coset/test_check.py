@@ -44,6 +44,26 @@ def test_no_noise_excuses_another_number() -> None:
     assert difference("zeros", "y", tiny, 3 * tiny, 1e-9, exact=False, usual=3.0).ok, "noise of what is 3 on other inputs"
 
 
+@pytest.mark.parametrize(("bias", "blind"), [(-17.0, True), (17.0, True), (0.0, False)])
+def test_ends_of_bounded_functions_are_judged_by_roundings_of_one(bias: float, blind: bool, tmp_path: Path) -> None:
+    """Near its ends ONNX Runtime's Sigmoid gives multiples of 1.5e-8: one rounding of its operand moves all of the result."""
+    body = "t = MatMul(x, w) s = Add(t, b) y = Sigmoid(s)"
+    text = f"<ir_version: 8, opset_import: ['': 17]> g (float[6, 8] x) => (float[6, 8] y) {{ {body} }}".replace("'", '"')
+    model = onnx.parser.parse_model(text)
+    weights = np.random.default_rng(0).standard_normal((8, 8)).astype(np.float32) / 100
+    given = {"w": weights, "b": np.full(8, bias, np.float32)}
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(value, name) for name, value in given.items())
+    path = tmp_path / "model.onnx"
+    onnx.save(model, path)
+    program = import_model(path)
+    oracle = Oracle(path, program, {})
+    report = oracle.compare(path, exact=False)
+    assert report.ok and bool(report.blind) is blind and bool(report.summary()["blind"]) is blind
+    assert ("`y`" in report.blind) is blind and bool(against_reference(program, lambda feed: values_of(program, feed), {}).blind) is blind
+    usual = check.usual_sizes(program, {"y": np.full((6, 8), 1e-7, np.float32)})
+    assert usual == {"y": 1.0} and check.usual_sizes(program, {"y": np.full((6, 8), 0.5, np.float32)}) == {"y": 1.0}
+
+
 def test_exact_means_every_bit() -> None:
     x = np.array([0.0, np.nan, 1.0], np.float32)
     assert compare(x, x.copy(), exact=True)
