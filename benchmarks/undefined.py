@@ -222,6 +222,7 @@ CASES = (
     ),
     Case("nan", "MaxPool of [1, NaN, 3]", NO_WORD, node("MaxPool", [f32(1, NAN, 3).reshape(1, 1, 3)], {"kernel_shape": [3]}, opset=12)),
     Case("nan", "Max of [1, NaN] and 2", NO_WORD, node("Max", [f32(1, NAN), f32(2, 2)])),
+    Case("nan", "Clip of [-inf, 1, inf] without bounds", "the ends of the type", node("Clip", [f32(-INF, 1, INF)])),
     Case("nan", "Clip of [1, 5] between NaN and 2", NO_WORD, node("Clip", [f32(1, 5), np.array(NAN, np.float32), np.array(2, np.float32)])),
     Case(
         "nan",

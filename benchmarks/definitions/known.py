@@ -6,6 +6,7 @@ near 1 and small integers; `ODD` ones have infinities and NaN; `HUGE` ones are n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -52,6 +53,10 @@ class Situation:
         """Whether the integers are neighbours."""
         return abs(int(self.difference.ours) - int(self.difference.theirs)) == 1
 
+    def of_nan(self) -> bool:
+        """Whether one of the numbers is NaN."""
+        return any(math.isnan(float(number)) for number in (self.difference.ours, self.difference.theirs))
+
     def single(self) -> bool:
         """Whether the numbers differ by roundings of f32."""
         ours, theirs = float(self.difference.ours), float(self.difference.theirs)
@@ -76,7 +81,7 @@ class Row:
         """Whether it is about that difference."""
         return (
             it.op in self.ops and it.runtime in self.runtimes and it.difference.kind in self.differences and it.inputs in self.inputs
-            and self.where(it)
+            and (it.difference.kind != NONFINITE or not self.name.startswith("nan-") or it.of_nan()) and self.where(it)
         )  # fmt: skip
 
 
@@ -123,7 +128,9 @@ ROWS = (
     row("nan-extreme", "ScatterElements ScatterND", ORT, (NONFINITE,), ODD, _by_extreme),
     row("nan-arg", "ArgMax ArgMin", ORT, (INTEGER,), (*ODD, KINDS[2]), _floats),
     row("nan-arg", "Hardmax", ORT, (VALUE,), ODD),
-    row("nan-bound", "Clip", ORT, (NONFINITE, VALUE), ODD),
+    row("no-bound", "Clip", REF, (NONFINITE,), ODD, lambda it: math.isinf(float(it.difference.theirs))),
+    row("no-bound", "Clip", ORT, (NONFINITE,), ODD, lambda it: "f16" in it.dtypes and math.isinf(float(it.difference.theirs))),
+    row("nan-bound", "Clip", ORT, (NONFINITE, VALUE), ODD, lambda it: math.isnan(float(it.difference.ours))),
     row("nan-sign", "Sign", ORT, (NONFINITE,), ODD, lambda it: bool(it.dtypes & {"f16", "bf16"})),
     row("nan-skipped", "AveragePool LpPool", REF, (NONFINITE, VALUE), ODD),
     row("nan-shortcut", "PRelu ScatterElements Conv OneHot", REF, (NONFINITE,), ODD),
