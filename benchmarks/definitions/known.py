@@ -142,6 +142,7 @@ ROWS = (
     row("nan-spreads", "Resize RoiAlign GridSample Col2Im ConvTranspose", BOTH, (NONFINITE,), ODD),
     row("nan-spreads", GRADIENTS, ("NumPy",), (NONFINITE,), ODD, _safe),
     row("nan-spreads", "kernel.transposed_convolution", ("NumPy",), (NONFINITE,), ODD),
+    row("clipped-infinity", "Resize", REF, (NONFINITE,), ODD, lambda it: math.isinf(float(it.difference.ours))),
     row("nan-taps", "RoiAlign", REF, (VALUE,), ODD),
     # integers
     row("integer-folds", FOLDS + " Pow Gemm", BOTH, (INTEGER,), (*ODD, *HUGE, *OVERFLOWING), _integers),
