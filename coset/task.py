@@ -17,6 +17,7 @@ from coset.deadline import USUAL
 from coset.egraph.chains import Entered, order_chains
 from coset.egraph.growth import SILENT, Watch
 from coset.egraph.limits import Limits
+from coset.egraph.doubled import double_constants
 from coset.egraph.merging import merge_products
 from coset.egraph.saturate import Saturation, saturate
 from coset.egraph.saturated import Saturated
@@ -332,7 +333,7 @@ def search_roots(roots: Sequence[Term], phases: Sequence[Phase], task: Task, *, 
     phases = [phase.where(ordering.keeps) for phase in phases]
     rows = task.job.target.merges
     merged = None if rows is None else merge_products(roots, active, rows.value)
-    entered = [found for found in (ordering.entered, merged) if found is not None]
+    entered = [found for found in (ordering.entered, merged, double_constants(roots, active)) if found is not None]
     pairs = [pair for found in entered for pair in found.pairs]
     left = task.job.limits.seconds - spent - (time.perf_counter() - started)
     limits = replace(task.job.limits, seconds=max(left, AT_LEAST))

@@ -14,7 +14,7 @@ from coset.ir.term import Term
 from coset.ir.types import DTYPES, DType
 from coset.lowering import onnx_reduce
 from coset.lowering.onnx_movement import filled
-from coset.lowering.onnx_plan import Call, Context, Input, Printer, Refused
+from coset.lowering.onnx_plan import Call, Context, Input, Printer, Refused, vector
 from coset.lowering.onnx_reduce import given
 
 _FLOATS = frozenset(DTYPES[name] for name in ("f16", "f32", "f64"))
@@ -106,11 +106,18 @@ def _print_attention(term: Term, _: Context) -> Input:
     return Call(_CONTRIB[term.op.name], (*operands[:3], None, None, *operands[3:]), attributes, domain="com.microsoft")
 
 
+def _print_rotation(term: Term, _: Context) -> Input:
+    """Its second operand is the position of the first rows of a sequence."""
+    x, *tables = term.operands
+    return Call("RotaryEmbedding", (x, vector(0), *tables), domain="com.microsoft")
+
+
 _CONTRIB = {"ort.MultiHead": "MultiHeadAttention", "ort.SelfAttention": "Attention"}
 
 
 PRINTERS: dict[str, Printer] = {
     **dict.fromkeys(_CONTRIB, _print_attention),
+    "ort.RotatedHeads": _print_rotation,
     **dict.fromkeys((f"onnx.{name}" for name in _SIMPLE), _print_simple),
     "onnx.Relu": _print_relu,
     "onnx.Softmax": _print_softmax,

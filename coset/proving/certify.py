@@ -12,7 +12,7 @@ import numpy as np
 
 from coset.dialects.hub_terms import is_splat
 from coset.egraph.chains import is_associativity, product
-from coset.egraph.merging import PRODUCT, SLICE, takes_columns
+from coset.egraph.merging import CONCATENATE, PRODUCT, SLICE, takes_columns
 from coset.egraph.search import Phase
 from coset.fold import computed, fallback_for, fold
 from coset.ir.constants import INLINE_ELEMENTS
@@ -120,7 +120,8 @@ def steps_of(solved: Solved, roots: Sequence[Term]) -> Iterator[Step]:
 
 
 def derived(step: Step, rules: Sequence[Rule]) -> Iterator[Step]:
-    """The steps that an entered equality stands for: of a chain of products in another order, and of a product as columns of a merged one.
+    """The steps that an entered equality stands for: of a chain of products in another order, of a product as columns of a merged one, and
+    of constants that hold the same twice.
     Any other step is itself.
 
     Raises:
@@ -130,7 +131,11 @@ def derived(step: Step, rules: Sequence[Rule]) -> Iterator[Step]:
         yield step
         return
     (one,), (other,) = step.left, step.right
-    if other.op.name == SLICE:
+    if other.op.name == CONCATENATE:
+        for term in (one, other):
+            if term.op is not CONSTANT:
+                yield Step(COMPUTED, (term,), (hashed_value(term),))
+    elif other.op.name == SLICE:
         yield from _as_columns(other, [rule for rule in rules if takes_columns(rule)])
     else:
         associative = [rule for rule in rules if is_associativity(rule)]

@@ -1,0 +1,67 @@
+"""Constants whose rows hold the same numbers twice, as concatenations of what they hold once: the tables of rotations are such.
+
+As a rule this would read the elements of a constant. Where a rule asks for `concatenate(x, x)`, the equalities are entered before the search
+instead: each is a computation with constants, which a certificate says as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from coset.egraph.chains import Entered
+from coset.ir.constants import Constant, constant_of
+from coset.ir.evaluate import evaluate
+from coset.ir.term import CONSTANT, Term, constant, make, rebuild, topological
+from coset.rules.pattern import Application, Variable, applications
+from coset.rules.rule import Rule
+
+CONCATENATE = "stablehlo.concatenate"
+MOVES = frozenset({"stablehlo.reshape", "stablehlo.slice"})
+
+
+def asks_for_doubles(rule: Rule) -> bool:
+    """True for a rule whose left side has `concatenate(x, x)`; told by its shape."""
+    return f"{CONCATENATE}/2" in rule.reads and any(map(_is_double, applications(rule.left)))
+
+
+def _is_double(pattern: Application) -> bool:
+    first, *others = pattern.operands or (None,)
+    return pattern.op.name == CONCATENATE and isinstance(first, Variable) and others == [first]
+
+
+def is_doubled(value: Constant) -> bool:
+    """True where each row of floats is one half twice, bit by bit. Not of a number that fills a tensor."""
+    *_, columns = value.type.static or (0,)
+    if value.type.dtype.kind != "float" or columns < 2 or columns % 2 or not value.has_elements or not value.bytes:
+        return False
+    halves = value.array().reshape(-1, 2, columns // 2)
+    bits = halves.view(np.uint8)
+    same = bool((bits[0, 0] == bits[0, 1]).all()) and bool((bits[:, 0] == bits[:, 1]).all())  # most say no in the first row
+    return same and bool((halves != halves[0, 0, 0]).any())
+
+
+def double_constants(roots: Sequence[Term], rules: Iterable[Rule]) -> Entered | None:
+    """The doubled constants under `roots`, and what slices and reshapes of them are, as concatenations; None where there are none or no rule
+    of `rules` asks for such."""
+    rule = next(filter(asks_for_doubles, rules), None)
+    if rule is None:
+        return None
+    values: dict[Term, Term] = {}  # what is doubled, with the constant that it is
+    for term in topological(roots):
+        if term.op is CONSTANT and is_doubled(term.attribute("value")):
+            values[term] = term
+        elif term.op.name in MOVES and term.operands[0] in values:
+            (array,) = evaluate([rebuild(term, [values[term.operands[0]]])], {})
+            moved = constant_of(array, term.tensor.dtype)
+            if is_doubled(moved):
+                values[term] = constant(moved)
+    pairs = [(term, _doubled(value.attribute("value"))) for term, value in values.items()]
+    return Entered(rule, tuple(pairs)) if pairs else None
+
+
+def _doubled(value: Constant) -> Term:
+    array, last = value.array(), value.type.rank - 1
+    half = constant(constant_of(array[..., : array.shape[-1] // 2], value.type.dtype))
+    return make(CONCATENATE, (half, half), {"dimension": last})
