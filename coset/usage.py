@@ -66,6 +66,8 @@ def used_rules(solved: Solved) -> list[Usage]:
             if hits:
                 counts[saturation.rules[number]] += hits * part.times
         for entered in solved.entered:
+            if entered.rule is None:
+                continue
             hits = sum(old in part.source and part.source[old][0] in replaced for old, _ in entered.pairs)
             if hits:
                 counts[entered.rule] += hits * part.times

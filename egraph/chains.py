@@ -185,9 +185,10 @@ def product(left: Term, right: Term, *, batched: bool) -> Term:
 
 @dataclass(frozen=True)
 class Entered:
-    """Equalities (a term of the program, what it equals) that follow from `rule` and are entered without a search for them."""
+    """Equalities (a term of the program, what it equals) that follow from `rule`, or if it is None from computing constants, and are entered
+    without a search for them."""
 
-    rule: Rule
+    rule: Rule | None
     pairs: tuple[tuple[Term, Term], ...]
 
 

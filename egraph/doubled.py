@@ -45,8 +45,7 @@ def is_doubled(value: Constant) -> bool:
 def double_constants(roots: Sequence[Term], rules: Iterable[Rule]) -> Entered | None:
     """The doubled constants under `roots`, and what slices and reshapes of them are, as concatenations; None where there are none or no rule
     of `rules` asks for such."""
-    rule = next(filter(asks_for_doubles, rules), None)
-    if rule is None:
+    if not any(map(asks_for_doubles, rules)):
         return None
     values: dict[Term, Term] = {}  # what is doubled, with the constant that it is
     for term in topological(roots):
@@ -58,7 +57,7 @@ def double_constants(roots: Sequence[Term], rules: Iterable[Rule]) -> Entered | 
             if is_doubled(moved):
                 values[term] = constant(moved)
     pairs = [(term, _doubled(value.attribute("value"))) for term, value in values.items()]
-    return Entered(rule, tuple(pairs)) if pairs else None
+    return Entered(None, tuple(pairs)) if pairs else None
 
 
 def _doubled(value: Constant) -> Term:

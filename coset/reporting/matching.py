@@ -111,7 +111,7 @@ class _Matching:
         self.after: dict[Term, int] = {}
         self.states: tuple[dict[Term, str], dict[Term, str]] = ({}, {})
         self.rules: dict[Term, Sequence[str]] = {}
-        self.entered = tuple(dict.fromkeys(each.rule.name for each in solved.entered))
+        self.entered = tuple(dict.fromkeys(each.rule.name for each in solved.entered if each.rule is not None))
         self.count = 0
         self.known: dict[int, tuple[dict[Term, tuple[int, int]], tuple[Filling, Filling] | None]] = {}  # by the id of a part
 
