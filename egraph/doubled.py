@@ -17,7 +17,7 @@ from coset.ir.term import CONSTANT, Term, constant, make, rebuild, topological
 from coset.rules.pattern import Application, Variable, applications
 from coset.rules.rule import Rule
 
-CONCATENATE = "stablehlo.concatenate"
+BROADCAST, CONCATENATE = "stablehlo.broadcast_in_dim", "stablehlo.concatenate"
 MOVES = frozenset({"stablehlo.reshape", "stablehlo.slice"})
 
 
@@ -61,6 +61,9 @@ def double_constants(roots: Sequence[Term], rules: Iterable[Rule]) -> Entered | 
 
 
 def _doubled(value: Constant) -> Term:
-    array, last = value.array(), value.type.rank - 1
-    half = constant(constant_of(array[..., : array.shape[-1] // 2], value.type.dtype))
-    return make(CONCATENATE, (half, half), {"dimension": last})
+    """The constant by its first half; of a matrix under dims of 1 the matrix."""
+    array = value.array()
+    shape, first = array.shape, array.ndim - 2 if set(array.shape[:-2]) == {1} else 0
+    half = constant(constant_of(array[..., : shape[-1] // 2].reshape(*shape[first:-1], shape[-1] // 2), value.type.dtype))
+    double = make(CONCATENATE, (half, half), {"dimension": half.tensor.rank - 1})
+    return make(BROADCAST, (double,), {"shape": shape, "broadcast_dimensions": tuple(range(first, len(shape)))}) if first else double

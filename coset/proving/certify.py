@@ -12,7 +12,7 @@ import numpy as np
 
 from coset.dialects.hub_terms import is_splat
 from coset.egraph.chains import is_associativity, product
-from coset.egraph.merging import CONCATENATE, PRODUCT, SLICE, takes_columns
+from coset.egraph.merging import PRODUCT, SLICE, takes_columns
 from coset.egraph.search import Phase
 from coset.fold import computed, fallback_for, fold
 from coset.ir.constants import INLINE_ELEMENTS
@@ -32,6 +32,7 @@ from coset.prove.contents import (
     resized,
     set_apart,
 )
+from coset.prove.folded import computes
 from coset.prove.kernel import text_hash, verify
 from coset.prove.writing import alike_of, term_line
 from coset.proving.alike import by_values, drawn
@@ -131,7 +132,7 @@ def derived(step: Step, rules: Sequence[Rule]) -> Iterator[Step]:
         yield step
         return
     (one,), (other,) = step.left, step.right
-    if other.op.name == CONCATENATE:
+    if not computes(other):
         for term in (one, other):
             if term.op is not CONSTANT:
                 yield Step(COMPUTED, (term,), (hashed_value(term),))
