@@ -212,10 +212,19 @@ def with_parts(ops: Iterable[str]) -> set[str]:
     return found
 
 
+def _kernels(spelled: Iterable[str]) -> list[str]:
+    """The kernels of targets among ops with their numbers of operands."""
+    names = {each.rpartition("/")[0] for each in spelled}
+    return sorted(name for name in names if is_defined(get_op(name)) and definition_of(get_op(name)).targets)
+
+
 def _wanted(rule: Rule, target: Target, newest: int, composites: AbstractSet[str]) -> bool:
     """Definitions are read from right to left only into ops that the target runs and the model's version of ONNX can hold, and into those
-    that its `composites` are made of; a `kernel` only into those of the targets that it names."""
-    if rule.definition is None or not rule.recognises:
+    that its `composites` are made of; a `kernel` only into those of the targets that it names. A rule that makes one is for targets that run it."""
+    if rule.definition is None:
+        runs_on = [target.forms, *([] if target.host is None else [get_target(target.host).forms])]
+        return all(any(forms.get(name) for forms in runs_on) for name in _kernels(rule.makes))
+    if not rule.recognises:
         return True
     kernel = {get_target(name).name for name in rule.targets if name in target_names()}
     if rule.targets and kernel.isdisjoint((target.name, *target.bases)):

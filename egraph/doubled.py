@@ -22,8 +22,9 @@ MOVES = frozenset({"stablehlo.reshape", "stablehlo.slice"})
 
 
 def asks_for_doubles(rule: Rule) -> bool:
-    """True for a rule whose left side has `concatenate(x, x)`; told by its shape."""
-    return f"{CONCATENATE}/2" in rule.reads and any(map(_is_double, applications(rule.left)))
+    """True for a rule whose left side has `concatenate(x, x)` and whose right side is made of x; told by its shape."""
+    name = f"{CONCATENATE}/2"
+    return name in rule.reads and name not in rule.makes and any(map(_is_double, applications(rule.left)))
 
 
 def _is_double(pattern: Application) -> bool:

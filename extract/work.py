@@ -14,6 +14,7 @@ from coset.targets.target import Tiles
 
 ASSUMED_DIM = 16  # for a symbol that the caller gives no number for (a data-dependent count, say)
 SOFTMAX = 110  # FLOP of a product that take as long as one element of a softmax does, its mask included
+ROW = 300  # FLOP of a rotation that take as long as the beginning of a row (`python -m benchmarks.rotations`)
 PANEL = 16  # columns that MLAS multiplies at once: a product with fewer costs as much
 
 
@@ -143,7 +144,16 @@ def _self_attention(attributes: Attributes, _: Type, operands: Sequence[Type], s
     return 2.0 * batch * length * depth * projected + scores, float(length)
 
 
-KERNELS: dict[str, Callable[[Attributes, Type, Sequence[Type], Sizes], tuple[float, float]]] = {"ort.SelfAttention": _self_attention}
+def _rotated_heads(_: Attributes, result: Type, operands: Sequence[Type], sizes: Sizes) -> tuple[float, float]:
+    """Two products and a sum for each element, and what each row takes whatever it holds."""
+    assert isinstance(result, TensorType)
+    return 3 * sizes.elements(result) + ROW * sizes.product(result.dims[:-1]), float("inf")
+
+
+KERNELS: dict[str, Callable[[Attributes, Type, Sequence[Type], Sizes], tuple[float, float]]] = {
+    "ort.SelfAttention": _self_attention,
+    "ort.RotatedHeads": _rotated_heads,
+}
 
 
 def pieces_of(op: Op, attributes: Attributes, result: Type, operands: Sequence[Type], sizes: Sizes) -> float:
