@@ -133,9 +133,8 @@ def derived(step: Step, rules: Sequence[Rule]) -> Iterator[Step]:
         return
     (one,), (other,) = step.left, step.right
     if not computes(other):
-        for term in (one, other):
-            if term.op is not CONSTANT:
-                yield Step(COMPUTED, (term,), (hashed_value(term),))
+        value = one if one.op is CONSTANT else hashed_value(one)
+        yield from (Step(COMPUTED, (term,), (value,)) for term in (one, other) if term is not value)
     elif other.op.name == SLICE:
         yield from _as_columns(other, [rule for rule in rules if takes_columns(rule)])
     else:
