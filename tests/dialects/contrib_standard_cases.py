@@ -42,6 +42,9 @@ for rank4 in (False, True):
     cases(
         "RotaryEmbedding", Case([x, whole(np.int64, 2, 3, low=0, high=9), normal(12, 4), normal(12, 4)], {"num_heads": 0 if rank4 else 2})
     )
+for first, rows, turned in ((0, 3, 8), (0, 12, 8), (4, 7, 8), (4, 12, 8), (4, 12, 6)):  # positions in order, which are known
+    given = {"num_heads": 2, "rotary_embedding_dim": turned} if turned < 8 else {}
+    cases("RotaryEmbedding", Case([normal(2, 2, 3, 8), np.array([first]), normal(rows, turned // 2), normal(rows, turned // 2)], given, known=(1,)))
 packed = [normal(2, 40), whole(np.uint8, 6, 3, 8), np.abs(normal(6, 3)), whole(np.uint8, 6, 2)]
 cases("MatMulNBits", Case(packed, {"K": 40, "N": 6, "bits": 4, "block_size": 16}, known=(1, 2, 3)))
 for kind in (np.uint8, np.int8):

@@ -230,6 +230,13 @@ def test_rotary_embedding(interleaved: int, partial: bool, many: bool) -> None:
     compare("RotaryEmbedding", [normal(2, 3, 16), positions, normal(12, turned // 2), normal(12, turned // 2)], attributes)
 
 
+@pytest.mark.parametrize("shape", [(2, 2, 3, 8), (1, 3, 1, 6), (2, 1, 4, 2), (1, 1, 1, 2), (0, 2, 3, 4), (2, 0, 3, 4)])
+def test_rotated_heads(shape: tuple[int, ...]) -> None:
+    x, cosines, sines = normal(*shape), *(normal(shape[2], shape[3] // 2) for _ in "cs")
+    expected = kernel("RotaryEmbedding", [x, np.array([0]), cosines, sines], {}, 1)
+    np.testing.assert_allclose(defined("RotatedHeads", [x, cosines, sines], {}), expected, rtol=2e-4, atol=2e-5)
+
+
 MASK = np.array([[1, 1, 1, 0], [1, 0, 0, 0]], np.int32)
 
 
