@@ -26,7 +26,8 @@ from coset.calibration.cases import INPUT, LONG, SHORT
 from coset.timing import Protocol, measure, ratio
 
 SHAPES = (
-    (1, 4, 1024, 4), (1, 4, 1024, 8), (1, 4, 1024, 16), (2, 4, 16, 32), (1, 8, 1, 64), (1, 12, 128, 64), (4, 8, 128, 32), (1, 4, 64, 128), (1, 32, 512, 64),
+    (1, 4, 1024, 4), (1, 4, 1024, 8), (1, 4, 1024, 16), (2, 4, 16, 32), (1, 8, 1, 64), (1, 12, 128, 64), (4, 8, 128, 32), (1, 4, 64, 128),
+    (1, 32, 512, 64),
 )  # B, heads, L, D  # fmt: skip
 PROTOCOL = Protocol(rounds=12)
 HEAD = 'ir_version: 8, opset_import: ["" : 18, "com.microsoft" : 1]'

@@ -15,9 +15,9 @@ from coset.admission import EVERY_RULE, Admission
 from coset.answer import save
 from coset.deadline import USUAL
 from coset.egraph.chains import Entered, order_chains
+from coset.egraph.doubled import double_constants
 from coset.egraph.growth import SILENT, Watch
 from coset.egraph.limits import Limits
-from coset.egraph.doubled import double_constants
 from coset.egraph.merging import merge_products
 from coset.egraph.saturate import Saturation, saturate
 from coset.egraph.saturated import Saturated
@@ -220,7 +220,8 @@ def _kernels(spelled: Iterable[str]) -> list[str]:
 
 def _wanted(rule: Rule, target: Target, newest: int, composites: AbstractSet[str]) -> bool:
     """Definitions are read from right to left only into ops that the target runs and the model's version of ONNX can hold, and into those
-    that its `composites` are made of; a `kernel` only into those of the targets that it names. A rule that makes one is for targets that run it."""
+    that its `composites` are made of; a `kernel` only into those of the targets that it names. A rule that makes one is for targets that
+    run it."""
     if rule.definition is None:
         runs_on = [target.forms, *([] if target.host is None else [get_target(target.host).forms])]
         return all(any(forms.get(name) for forms in runs_on) for name in _kernels(rule.makes))

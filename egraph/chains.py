@@ -185,8 +185,8 @@ def product(left: Term, right: Term, *, batched: bool) -> Term:
 
 @dataclass(frozen=True)
 class Entered:
-    """Equalities (a term of the program, what it equals) that follow from `rule`, or if it is None from computing constants, and are entered
-    without a search for them."""
+    """Equalities (a term of the program, what it equals) that follow from `rule`, or if it is None from computing constants, and are
+    entered without a search for them."""
 
     rule: Rule | None
     pairs: tuple[tuple[Term, Term], ...]

@@ -1,7 +1,7 @@
 """Constants whose rows hold the same numbers twice, as concatenations of what they hold once: the tables of rotations are such.
 
-As a rule this would read the elements of a constant. Where a rule asks for `concatenate(x, x)`, the equalities are entered before the search
-instead: each is a computation with constants, which a certificate says as such.
+As a rule this would read the elements of a constant. If a rule asks for `concatenate(x, x)`, the equalities are entered before the search
+instead. Each is a computation with constants, and a certificate says it as one.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def is_doubled(value: Constant) -> bool:
 
 
 def double_constants(roots: Sequence[Term], rules: Iterable[Rule]) -> Entered | None:
-    """The doubled constants under `roots`, and what slices and reshapes of them are, as concatenations; None where there are none or no rule
-    of `rules` asks for such."""
+    """The doubled constants under `roots`, and what slices and reshapes of them are, as concatenations; None if there are none, or no rule
+    of `rules` asks for them."""
     if not any(map(asks_for_doubles, rules)):
         return None
     values: dict[Term, Term] = {}  # what is doubled, with the constant that it is

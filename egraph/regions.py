@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from coset.egraph.repeats import Run, find_runs
 from coset.egraph.doubled import is_doubled
+from coset.egraph.repeats import Run, find_runs
 from coset.ir.constants import INLINE_ELEMENTS, Constant
 from coset.ir.stored import is_finite
 from coset.ir.term import CONSTANT, INPUT, PARAMETER, Term, constant, input_term, rebuild, topological
@@ -221,8 +221,8 @@ class _Pieces:
 
 
 def _unread(term: Term) -> bool:
-    """True for a constant whose elements no rule looks at: of floats they look at single numbers, whether all are finite, and whether each row
-    is one half twice, of the others at short lists too."""
+    """True for a constant whose elements no rule looks at: of floats they look at single numbers, whether all are finite, and whether each
+    row is one half twice, of the others at short lists too."""
     if term.op is not CONSTANT:
         return False
     elements = prod(term.tensor.static or ())

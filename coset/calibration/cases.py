@@ -358,14 +358,14 @@ def _attention() -> Iterator[Case]:
             return make("ort.SelfAttention", (x, *given, absent()), {"num_heads": heads, "scale": (width // heads) ** -0.5})
 
         yield _case("ort.SelfAttention", tensor_of("f32", 1, tokens, width), attended, label=f"1,{tokens},{width}, {heads} heads")
-    for batch, heads, tokens, width in ((2, 4, 16, 32), (1, 8, 1, 64), (1, 12, 128, 64), (4, 8, 128, 32), (1, 32, 512, 64), (1, 4, 64, 128)):
+    for shape in ((2, 4, 16, 32), (1, 8, 1, 64), (1, 12, 128, 64), (4, 8, 128, 32), (1, 32, 512, 64), (1, 4, 64, 128)):
 
-        def rotated(x: Term, _: int, tokens: int = tokens, width: int = width) -> Term:
-            angles = np.linspace(0, 3, tokens * width // 2).reshape(tokens, width // 2)
+        def rotated(x: Term, _: int, tokens: int = shape[2], pairs: int = shape[3] // 2) -> Term:
+            angles = np.linspace(0, 3, tokens * pairs).reshape(tokens, pairs)
             tables = (constant_term(table, x.tensor.dtype) for table in (np.cos(angles), np.sin(angles)))
             return make("ort.RotatedHeads", (x, *tables))
 
-        yield _case("ort.RotatedHeads", tensor_of("f32", batch, heads, tokens, width), rotated)
+        yield _case("ort.RotatedHeads", tensor_of("f32", *shape), rotated)
 
 
 def _convolutions() -> Iterator[Case]:

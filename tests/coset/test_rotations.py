@@ -20,8 +20,8 @@ ROTATION = (
     " b{i} = Mul(r{i}, {s}) {y} = Add(a{i}, b{i})"
 )
 PAIRS = (
-    "h, g = Split<axis = -1, num_outputs = 2>(x) hc = Mul(h, c) gs = Mul(g, s) gc = Mul(g, c) hs = Mul(h, s) u = Sub(hc, gs) v = Add(gc, hs)"
-    " y = Concat<axis = -1>(u, v)"
+    "h, g = Split<axis = -1, num_outputs = 2>(x) hc = Mul(h, c) gs = Mul(g, s) gc = Mul(g, c) hs = Mul(h, s)"
+    " u = Sub(hc, gs) v = Add(gc, hs) y = Concat<axis = -1>(u, v)"
 )
 ONE = ROTATION.format(i="", x="x", y="y", c="c", s="s")
 Shape = tuple[int | str, ...]
@@ -91,14 +91,16 @@ def test_the_first_rows_of_longer_tables() -> None:
 @pytest.mark.parametrize("computed", [False, True])
 def test_tables_made_of_angles(computed: bool) -> None:
     """Of constants, and of what only a run tells: what stands twice is computed once."""
-    body = "e = Concat<axis = -1>(f, f) d = Cos(e) t = Sin(e) p = Mul(d, k) q = Mul(t, k) c = Unsqueeze(p, one) s = Unsqueeze(q, one) " + ONE
+    body = "e = Concat<axis = -1>(f, f) d = Cos(e) t = Sin(e) p = Mul(d, k) q = Mul(t, k) c = Unsqueeze(p, one) s = Unsqueeze(q, one)"
+    body = f"{body} {ONE}"
     given = {"k": np.float32(1.25), "one": np.array([1])}
     more, held = (", float[1, 16, 16] f", {}) if computed else ("", {"f": angles(16, 16).reshape(1, 16, 16)})
     assert kernels(model(body, (2, 4, 16, 32), more=more, **given, **held)) == ["ort.RotatedHeads"]
 
 
 def test_a_part_of_a_head() -> None:
-    body = "o, rest = Split<axis = -1, num_outputs = 2>(x) " + ROTATION.format(i="i", x="o", y="t", c="c", s="s") + " y = Concat<axis = -1>(t, rest)"
+    turned = ROTATION.format(i="i", x="o", y="t", c="c", s="s")
+    body = f"o, rest = Split<axis = -1, num_outputs = 2>(x) {turned} y = Concat<axis = -1>(t, rest)"
     assert kernels(model(body, (2, 4, 16, 64), **tables((2, 4, 16, 32)))) == ["ort.RotatedHeads"]
 
 

@@ -28,7 +28,8 @@ def test_one_rule_asks() -> None:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (TWICE, True), (TWICE[None, None], True), (TWICE[0], True), (TWICE.astype(np.float16), True), (np.array([[np.nan, 1] * 2], np.float32), True),
+        (TWICE, True), (TWICE[None, None], True), (TWICE[0], True), (TWICE.astype(np.float16), True),
+        (np.array([[np.nan, 1] * 2], np.float32), True),
         (TWICE.astype(np.int32), False), (TWICE[:, :3], False), (np.ones((2, 4), np.float32), False), (np.float32(2), False),
         (np.zeros((0, 4), np.float32), False), (np.zeros((4, 0), np.float32), False), (TWICE.T, False), (TWICE[:, :2], False),
         (np.array([[1, 2, 1, 2], [3, 0.0, 3, -0.0]], np.float32), False),
