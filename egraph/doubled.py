@@ -12,6 +12,7 @@ import numpy as np
 
 from coset.egraph.chains import Entered
 from coset.ir.constants import Constant, constant_of
+from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate
 from coset.ir.term import CONSTANT, Term, constant, make, rebuild, topological
 from coset.rules.pattern import Application, Variable, applications
@@ -53,7 +54,10 @@ def double_constants(roots: Sequence[Term], rules: Iterable[Rule]) -> Entered | 
         if term.op is CONSTANT and is_doubled(term.attribute("value")):
             values[term] = term
         elif term.op.name in MOVES and term.operands[0] in values:
-            (array,) = evaluate([rebuild(term, [values[term.operands[0]]])], {})
+            try:
+                (array,) = evaluate([rebuild(term, [values[term.operands[0]]])], {})
+            except CosetError:  # it is cut at a dim without a number
+                continue
             moved = constant_of(array, term.tensor.dtype)
             if is_doubled(moved):
                 values[term] = constant(moved)

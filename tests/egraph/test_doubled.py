@@ -10,6 +10,7 @@ import pytest
 import coset
 from coset.egraph.doubled import asks_for_doubles, double_constants, is_doubled
 from coset.ir.constants import constant_of
+from coset.ir.dims import add, symbol
 from coset.ir.evaluate import evaluate
 from coset.ir.term import constant, make
 from coset.rules.library import load
@@ -50,6 +51,15 @@ def test_what_is_entered_has_the_value() -> None:
     for old, new in entered.pairs:
         assert old.type == new.type
         np.testing.assert_array_equal(*evaluate([old, new], {}))
+
+
+def test_what_is_cut_at_a_free_dim_is_left_alone() -> None:
+    """As the rows of a cache for as many places as there are, and for some from a place on."""
+    table, (n, m) = constant(np.tile(np.arange(24, dtype=np.float32).reshape(6, 4), 2)), (symbol("n"), symbol("m"))
+    ends = [((0, 0), (n, 8)), ((m, 0), (add(m, 2), 8))]
+    cuts = [make("stablehlo.slice", (table,), {"start": start, "limit": limit, "strides": (1, 1)}) for start, limit in ends]
+    entered = double_constants(cuts, RULES)
+    assert entered is not None and [old for old, _ in entered.pairs] == [table]
 
 
 def test_nothing_is_entered_where_no_rule_asks() -> None:
