@@ -382,10 +382,16 @@ def _signs(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def usual_sizes(program: Program, outputs: Mapping[str, Any]) -> dict[str, float]:
-    """The size of the largest element of each output, which a program gives on usual inputs; at least 1 of what a bounded function gives:
-    near its ends a runtime's kernel is off by roundings of 1, not of its results (ONNX Runtime's Sigmoid of -16 by all of it)."""
+    """The size of the largest element of each output, which a program gives on usual inputs. Of what a bounded function gives at least so
+    much that noise may excuse a few roundings of 1: near its ends a runtime's kernel is off by these, not by roundings of its results
+    (ONNX Runtime's Sigmoid of -16 by all of it)."""
     bounded = {name for name, root in program.outputs if _is_bounded(root)}
-    return {name: max(largest(value), float(name in bounded)) for name, value in outputs.items()}
+    return {name: max(largest(value), _of_one(value) if name in bounded else 0.0) for name, value in outputs.items()}
+
+
+def _of_one(value: Any) -> float:
+    """The size of an output of which noise may excuse `ROUNDINGS` of 1."""
+    return ROUNDINGS * roundoff(value.dtype) / MOST_NOISE if isinstance(value, np.ndarray) and floating(value) else 0.0
 
 
 def blindness(program: Program, results: Sequence[Mapping[str, Any]]) -> str:

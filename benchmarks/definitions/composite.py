@@ -243,6 +243,18 @@ def _heads(r: Draw, op: str) -> OwnInstance:
 # ---------------------------------------------------------------- pairs, gates, products
 
 
+@hub("ort.RotatedHeads")
+def _rotated(r: Draw, op: str) -> OwnInstance:
+    length, half = r.randint(1, 3), r.randint(1, 3)
+
+    def reference(x: Sequence[Any]) -> list[Any]:
+        v, c, s = x
+        first, second = v[..., :half], v[..., half:]
+        return [np.concatenate([first * c - second * s, first * s + second * c], -1)]
+
+    return own(op, [Slot(F32, (r.randint(1, 2), r.randint(1, 3), length, 2 * half)), *[Slot(F32, (length, half))] * 2], {}, reference)
+
+
 @hub("kernel.rope")
 def _rope(r: Draw, op: str) -> OwnInstance:
     dtype, lead, half, turned = drawn_float(r), r.shape(0, 2), r.randint(1, 3), r.maybe()
