@@ -45,7 +45,6 @@ FEW, LIGHT, MOST_TURNS = 64, 1 << 16, 12  # elements of inputs, bytes of weights
 LIGHT_INPUTS = 1 << 20  # bytes of drawn inputs
 SMALL = 9  # the largest of small integers
 SAMPLES = "samples"  # of a program's source: inputs that its user gave (`coset/samples.py`)
-OF_NOTHING = "give inputs that you know with --sample-inputs FILE, where it can be in such a file"
 ROWS = 2  # of a batch: what mixes them shows, and more take longer
 BATCH_NAMES = ("batch", "b", "n", "batch_size", "N", "B")
 
@@ -121,10 +120,8 @@ def with_few_rows(program: Program, given: Mapping[str, int]) -> Iterator[dict[s
     Raises:
         CosetError: as `bindings`.
     """
-    shapes = [type.shape for term in program.inputs for type in tensors_in(term.type)]
-    leading = [dims.alone(shape[0]) for shape in shapes if shape is not None and len(shape) > 1]
     fixed = {**sampled_sizes(program), **given}
-    few = {name: ROWS for name in leading if name is not None and name not in fixed}
+    few = {name: ROWS for name in _first_dims(program.inputs) if name not in fixed}
     yield from ({**natural, **few} for natural in bindings(program, given))
 
 
@@ -174,15 +171,20 @@ def trials(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, int
 
 def _batches(program: Program) -> set[str]:
     """The dims that are called as those of a batch are, and lead the others of an input."""
-    shapes = [type.shape for term in program.inputs for type in tensors_in(term.type) if type.shape is not None and len(type.shape) > 1]
-    return {name for shape in shapes if (name := dims.alone(shape[0])) in BATCH_NAMES and name is not None}
+    return {name for name in _first_dims(program.inputs) if name in BATCH_NAMES}
 
 
 def _leading(program: Program) -> set[str]:
     """The dims that lead in every input and every output that has them: of a batch, whatever they are called, or of time."""
-    shapes = [type.shape for term in (*program.inputs, *program.roots) for type in tensors_in(term.type) if type.shape]
-    behind = {name for shape in shapes for dim in shape[1:] for name in dims.symbols(dim)}
-    return {name for shape in shapes if len(shape) > 1 and (name := dims.alone(shape[0])) is not None} - behind
+    ends = (*program.inputs, *program.roots)
+    behind = {name for term in ends for type in tensors_in(term.type) for dim in (type.shape or ())[1:] for name in dims.symbols(dim)}
+    return _first_dims(ends) - behind
+
+
+def _first_dims(terms: Iterable[Term]) -> set[str]:
+    """The dims that stand alone in front of others in the types of terms."""
+    shapes = (type.shape for term in terms for type in tensors_in(term.type))
+    return {name for shape in shapes if shape is not None and len(shape) > 1 and (name := dims.alone(shape[0])) is not None}
 
 
 def _free(program: Program, names: Iterable[str], given: Mapping[str, int]) -> list[str]:

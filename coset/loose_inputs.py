@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from coset.ir import dims
 from coset.ir.program import Program
 from coset.ir.types import DType, ForeignType, TensorType, Type
+
+if TYPE_CHECKING:
+    from coset.frontends.onnx_types import Elements
 
 RANK = "rank of inputs"  # among the numbers for dims, of which none is called so: the rank of what is declared without one
 RANKS = (2, 1, 3, 4, 0)  # the original's first run says which one will do
@@ -29,11 +33,7 @@ def parts_of(type: Type, binding: Mapping[str, int]) -> Parts | None:
     if isinstance(type, TensorType):
         sizes = _unknown(binding) if type.shape is None else tuple(dims.evaluate(dim, binding) for dim in type.shape)
         return Parts(type.dtype, sizes, sequence=False)
-    if not isinstance(type, ForeignType) or type.format != "onnx":
-        return None
-    from coset.frontends.onnx_types import elements_of  # only such inputs need it
-
-    found = elements_of(type)
+    found = _elements(type)
     if found is None:
         return None
     if found.dims is None:
@@ -50,12 +50,17 @@ def has_unknown_rank(program: Program) -> bool:
 def _is_without_rank(type: Type) -> bool:
     if isinstance(type, TensorType):
         return type.shape is None
-    if not isinstance(type, ForeignType) or type.format != "onnx":
-        return False
-    from coset.frontends.onnx_types import elements_of
-
-    found = elements_of(type)
+    found = _elements(type)
     return found is not None and found.dims is None
+
+
+def _elements(type: Type) -> Elements | None:
+    """What a value of ONNX that is no tensor is made of, where that is known."""
+    if not isinstance(type, ForeignType) or type.format != "onnx":
+        return None
+    from coset.frontends.onnx_types import elements_of  # only such inputs need it
+
+    return elements_of(type)
 
 
 def _unknown(binding: Mapping[str, int]) -> tuple[int, ...]:
