@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
@@ -18,6 +19,7 @@ from coset.prove.certificate_file import read_certificate
 from coset.prove.contents import by_content, digest, dims_by_content, fitted, inner_symbols
 from coset.prove.kernel import verify
 from coset.proving.certify import certificate_of
+from coset.proving.join import join
 from coset.proving.meanings import DEFINED, meaning
 from coset.proving.prove import Proving, prove
 from coset.reference import read_program
@@ -129,3 +131,24 @@ def test_dims_of_inputs_take_no_name_that_another_dim_has(tmp_path: Path) -> Non
     inner = inner_symbols(same)
     assert inner and not set(inner) & set(same.symbols())
     assert dims_by_content(same).roots == dims_by_content(one).roots
+
+
+def test_each_node_that_gives_a_dim_is_looked_at_on_the_first_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not on the next, larger ones."""
+    made = [helper.make_node(op, reads, [give]) for op, reads, give in (
+        ("MatMul", ["x", "w"], "m"), ("Add", ["m", "c"], "s"), ("NonZero", ["s"], "a"),
+    )]  # fmt: skip
+    outputs = [helper.make_tensor_value_info("a", TensorProto.INT64, [2, "count"])]
+    weights = [helper.make_tensor("w", TensorProto.FLOAT, [4, 4], range(1, 17)), helper.make_tensor("c", TensorProto.FLOAT, [4], range(4))]
+    graph = helper.make_graph(made, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["unk", 4])], outputs, weights)
+    path = tmp_path / "model.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+    rows: list[int] = []
+
+    def joined(goals: Any, phases: Any, *, alike: Any) -> Any:
+        rows.append(next(iter(alike.args[2]))["x"].shape[0])
+        return join(goals, phases, alike=alike)
+
+    monkeypatch.setattr("coset.proving.certify.join", joined)
+    assert run(["optimize", str(path), "-o", str(tmp_path / "out.onnx"), "--certificate", str(tmp_path / "proof")]) == 0
+    assert len(rows) > 1 and set(rows) == {2}

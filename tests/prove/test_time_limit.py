@@ -211,3 +211,11 @@ def test_nothing_is_written_where_nobody_asked(tmp_path: Path) -> None:
     assert not asked()
     (file,) = (tmp_path / "smt").iterdir()
     assert file.name == "a_b_c-0000.smt2" and "; asserted: x is positive\n" in file.read_text() and "status sat" in file.read_text()
+
+
+@pytest.mark.parametrize(("entries", "processors", "expected"), [(3, 2, 2), (1, 2, 1), (2, 8, 2), (9, 8, 8)])
+def test_few_entries_are_judged_in_as_many_processes(entries: int, processors: int, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entries that have processes of their own use all processors; others do where that is worth the start of one."""
+    monkeypatch.setattr("coset.prove.check.os.sched_getaffinity", lambda _: range(processors))
+    assert prover._workers(entries, Effort(apart=True)) == expected
+    assert prover._workers(entries, Effort(apart=False)) == 0
