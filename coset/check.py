@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -39,7 +39,8 @@ MOST_NOISE = 0.1
 BOUNDED = frozenset({"logistic", "sigmoid", "hardsigmoid", "softmax", "tanh", "erf", "softsign", "sine", "cosine", "sin", "cos"})  # to 1
 WAITING = {"session.intra_op.allow_spinning": "0"}  # threads sleep between nodes: spinning took two fifths of a comparison's processor time
 UNOPTIMIZED = Running("off")
-MEASURED = ("", "inputs", "inputs and constants", "inputs, constants and results")  # what was moved, after each measurement
+SEEDS = (1, 2)  # constants, and results, are moved in two ways, the second where the first does not decide
+MEASURED = ("", "inputs", *("inputs and constants",) * len(SEEDS), *("inputs, constants and results",) * len(SEEDS))  # moved, after each
 EXTREME = ("huge", "nan", INFINITE, ENDS, MIXED)  # cases on which a level of the runtime may be another program than without it
 ORDINARY = ("normal", "second", "negative")  # how cases of usual numbers are called, one of which must run
 REDRAWS = 6  # seeds of a model that runs on no first draw
@@ -152,7 +153,8 @@ class Oracle:
         self._model, self._program, self._seed = model, program, seed
         self._draws = program.effects is not None and with_seeds(model) is not None  # other effects are of domains that nobody knows
         self._draw = draw or with_other_sizes(cases_of_bits if exact else cases, given)
-        self._measures = (self._move_inputs, self._move_constants, self._move_results)  # of noise, the cheapest first
+        shaken = [partial(self._shake, shake, seed) for shake in (nudged, rounded) for seed in SEEDS]
+        self._measures: list[Callable[[Sequence[Run]], None]] = [self._move_inputs, *shaken]  # of noise, the cheapest first
         self._measured: Counter[str] = Counter()  # how many of them were taken of each case
         refusal = self._run(model, program, given)
         usual = next((run for run in self.runs if run.case.name == "normal"), self.runs[0] if self.runs else None)
@@ -266,22 +268,20 @@ class Oracle:
         for run in runs:
             _listen(run, session, moved(run.case.feed))
 
-    def _move_constants(self, runs: Sequence[Run]) -> None:
-        self._shake(nudged, runs)
-
-    def _move_results(self, runs: Sequence[Run]) -> None:
-        self._shake(rounded, runs)
-
-    def _shake(self, shake: Callable[[Program, int], Program], runs: Sequence[Run]) -> None:
-        for path in _shaken(self._program, shake):
+    def _shake(self, shake: Callable[[Program, int], Program], seed: int, runs: Sequence[Run]) -> None:
+        """Move the original by `shake`, but for large models, of which that would be another copy on the disk."""
+        if weight_bytes(self._program) > SHAKEN_BYTES:
+            return
+        with working_folder("coset-work-") as folder:
+            path = folder / "shaken.onnx"
             try:
+                write(shake(self._program, seed), path)
                 session = self._session(path)
             except CosetError:
-                continue  # it has a node in a form that the runtime has no kernel for: that shows no noise
+                return  # the runtime has no arithmetic for its elements, or no kernel for the form of a node: that shows no noise
             for run in runs:
                 _listen(run, session, run.case.feed)
                 _listen(run, session, moved(run.case.feed))
-            del session  # before the next one is made
 
 
 def what_to_give(program: Program) -> str:
@@ -422,20 +422,6 @@ def largest(value: Any) -> float:
         return 0.0
     sizes = np.abs(wide(value))
     return float(np.max(sizes[np.isfinite(sizes)], initial=0.0))
-
-
-def _shaken(program: Program, shake: Callable[[Program, int], Program]) -> Iterator[Path]:
-    """The original moved by `shake`, twice; none for large models, of which each would be another copy on the disk."""
-    if weight_bytes(program) > SHAKEN_BYTES:
-        return
-    with working_folder("coset-work-") as folder:
-        path = folder / "shaken.onnx"
-        for seed in (1, 2):
-            try:
-                write(shake(program, seed), path)
-            except CosetError:
-                continue  # it has elements that the runtime has no arithmetic for
-            yield path
 
 
 def _equal_values(expected: Any, got: Any) -> bool:

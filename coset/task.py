@@ -58,7 +58,7 @@ LAST = "recognise"  # the phase of those rules, and of rules that need what they
 MOST_REASONS = 6  # that an error lists
 WITNESS = "witness"  # the phase of rules that only certificates are made with
 MOVING = "parts"  # the phase of those that run by themselves, where programs are compared part by part
-NEXT = ("networkx", "numpy.random")  # the modules that extraction and the comparison load
+NEXT = ("numpy.random",)  # the modules that extraction and the comparison load
 AT_LEAST = 1e-3  # s for a search, when those before it took all
 PARTS = "part"  # the dialect of what definitions have in common, which no target runs alone
 
