@@ -166,6 +166,19 @@ def test_an_answer_that_z3_has_no_time_for_ends_the_proof() -> None:
         obligations.unsatisfiable(solver, "hard", steps=1 << 30)
 
 
+def test_what_else_the_machine_does_shortens_no_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A processor that is another's all the time: the clock goes on, the time that is left does not."""
+    monkeypatch.setattr("coset.prove.deadline.process_time", lambda: 0.0)
+    x, y, z = (z3.FP(name, z3.Float32()) for name in "xyz")
+    nearest = z3.RNE()
+    solver = z3.Solver()
+    solver.add(z3.fpGT(z3.fpMul(nearest, x, y), z), z3.fpLT(z3.fpMul(nearest, y, x), z))
+    begun = time.perf_counter()
+    with until(Time.of(0.001)):
+        assert obligations.unsatisfiable(solver, "products in another order differ", steps=1 << 30)
+    assert time.perf_counter() - begun > 0.001, "it takes more than that of the clock"
+
+
 def test_without_a_limit_nothing_is_unknown(written: Callable[[str], Path]) -> None:
     (verdict,) = check_rules(rules_of(written(ODD)), effort=Effort(proofs=False))
     assert verdict.assurance == "tested" and verdict.seconds < time.process_time() + 60
