@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ from coset.proving.apart import with_own_constants
 from coset.proving.constants import Goal
 from coset.proving.join import join
 from coset.proving.meanings import DEFINED, meaning
+from coset.proving.rounded import in_an_order
 from coset.proving.sizes import require_one_size, with_shared_dims
 from coset.proving.steps import APART, COMPUTED, DIMS, ENTERED, ROUNDED, Mapped, Step, Uncertified, hashed_value, said, slices_of
 from coset.proving.verify import summary
@@ -217,11 +219,31 @@ class Way:
     after: Program
 
 
-def certify(way: Way, phases: Sequence[Phase]) -> Certificate:
-    """The certificate that the program which was read and the one that was written are equal.
+def certify(way: Way, phases: Sequence[Phase]) -> tuple[Certificate, dict[str, Any]]:
+    """The certificate that the program which was read and the one that was written are equal, and what the checker says of it, with the
+    `seconds` to make and to verify it.
 
     Raises:
-        Uncertified: there is none, and why.
+        Uncertified: there is none that it accepts, and why.
+    """
+    started = perf_counter()
+    read, written = by_content(way.before), by_content(way.after)
+
+    def check(found: Certificate) -> dict[str, Any]:
+        made = perf_counter()
+        said = accepted(found, way.before, way.after, phases)
+        return {**said, "seconds": {"make": made - started, "verify": perf_counter() - made}}
+
+    rules = {rule.name: rule for phase in phases for rule in phase.rules}
+    write = partial(certificate_of, read, written, shown=fitted(written, read))
+    return in_an_order(steps_between(way, phases), rules, write, check)
+
+
+def steps_between(way: Way, phases: Sequence[Phase]) -> list[Step]:
+    """The steps from the program that was read to the one that was written, both by content.
+
+    Raises:
+        Uncertified: there are none, and why.
     """
     read, written = by_content(way.before), by_content(way.after)
     before, after = dims_by_content(read), dims_by_content(fitted(written, read))
@@ -255,7 +277,7 @@ def certify(way: Way, phases: Sequence[Phase]) -> Certificate:
     sized, after = with_shared_dims(before, after, show, chosen)
     require_one_size(chosen, after.roots)
     joined = show(after, list(zip(chosen, after.roots, strict=True)))
-    return certificate_of(read, written, [*steps, *values, *forms, *sized, *joined], shown=fitted(written, read))
+    return [*steps, *values, *forms, *sized, *joined]
 
 
 def _as_read(roots: Sequence[Term], after: Program) -> tuple[tuple[Term, ...], list[Step]]:

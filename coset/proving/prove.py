@@ -15,7 +15,6 @@ import coset.dialects
 from coset.answer import save_bytes
 from coset.check import CheckReport
 from coset.egraph.limits import Limits
-from coset.egraph.search import Phase
 from coset.feeds import Sample, sampled_sizes
 from coset.frontends.onnx_functions import two_of_one_name
 from coset.infinities import REORDERED
@@ -35,9 +34,9 @@ from coset.proving.join import PIECE, join
 from coset.proving.meanings import meaning_within
 from coset.proving.reach import reach_alike
 from coset.proving.refute import Fails, Pair
-from coset.proving.rounded import numbers_first
+from coset.proving.rounded import in_an_order
 from coset.proving.sizes import require_one_size, with_shared_dims
-from coset.proving.steps import COMPUTED, ROUNDED, Step, Uncertified
+from coset.proving.steps import Step, Uncertified
 from coset.reference import read_program
 from coset.rules.equation import Numerics
 from coset.rules.ranges import class_of
@@ -176,28 +175,6 @@ def _identity(before: Program, after: Program) -> Identity | None:
     return Identity(min(each.points for each in shown), sum(each.error for each in shown))
 
 
-def _accepted(
-    steps: Sequence[Step], phases: Sequence[Phase], write: Callable[[Sequence[Step]], Certificate], check: Callable[[Certificate], Any]
-) -> tuple[Certificate, dict[str, Any]]:
-    """The certificate of the steps that the checker accepts, and what it says of it: in the order in which they were found, else with those
-    about constants first.
-
-    Raises:
-        Uncertified: it refuses both.
-    """
-    try:
-        certificate = write(steps)
-        return certificate, check(certificate)
-    except Uncertified as refused:
-        if not any(step.reason in (COMPUTED, ROUNDED) for step in steps):
-            raise
-        try:
-            certificate = write(numbers_first(steps, {rule.name: rule for phase in phases for rule in phase.rules}))
-            return certificate, check(certificate)
-        except Uncertified:
-            raise refused from None
-
-
 def _shown(asked: Proving, own: OwnRules, before: Program, pair: Pair, binding: Mapping[str, int]) -> tuple[Certificate, dict[str, Any]]:
     """A certificate that the checker accepts, and what it says of it. `binding`: numbers for dims, to look at values.
 
@@ -221,9 +198,9 @@ def _shown(asked: Proving, own: OwnRules, before: Program, pair: Pair, binding: 
     require_one_size(first.roots, second.roots)
     goals = list(zip(first.roots, second.roots, strict=True))
     steps = [*sized, *show(second, goals)]
-    certificate, verdict = _accepted(
+    certificate, verdict = in_an_order(
         steps,
-        phases,
+        {rule.name: rule for phase in phases for rule in phase.rules},
         lambda steps: certificate_of(one, by_content(pair.after), steps, shown=other),
         lambda found: accepted(found, before, pair.after, phases, pair.names.mapping),
     )

@@ -3,24 +3,33 @@ what only moves it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from coset.ir.term import CONSTANT, Term, topological
+from coset.prove.certificate import Certificate
+from coset.prove.folded import leaves_of
 from coset.proving.constants import rounds
 from coset.proving.parts import UNDONE, moved_back
-from coset.proving.steps import COMPUTED, ROUNDED, Step
+from coset.proving.steps import APART, COMPUTED, ROUNDED, Step, Uncertified
 from coset.rules.rule import Rule
 
 
 def numbers_first(steps: Sequence[Step], rules: Mapping[str, Rule]) -> list[Step]:
-    """The same steps, those about constants first. Where a constant that one program reshapes or transposes is what the other computes but
-    for roundings, it is the constant itself that is, of what is computed moved back: a moved one stands for something already."""
+    """The same steps, those about constants first, and before them what sets constants apart. Where a constant that one program reshapes or
+    transposes is what the other computes but for roundings, or moves from what is, it is the constant itself that is, of what is computed
+    moved back: a moved one stands for something already."""
     numbers = list(dict.fromkeys(step for step in steps if step.reason in (COMPUTED, ROUNDED)))
-    moved = {step.right[0]: step for step in numbers if step.reason == COMPUTED and _is_moved(step.left[0])}
+    inexact = _inexact(numbers)
+    moved = {
+        step.right[0]: step
+        for step in numbers
+        if step.reason == COMPUTED and _is_moved(step.left[0]) and inexact.isdisjoint(leaves_of(step.left[0]))
+    }
     before: dict[Term, list[Step]] = {}  # what says what a constant is
     further: dict[Step, list[Step]] = {}
     for step in numbers:
-        home = moved.get(step.right[0]) if rounds(step.left[0]) else None
+        home = moved.get(step.right[0]) if rounds(step.left[0]) or not inexact.isdisjoint(leaves_of(step.left[0])) else None
         if home is not None:
             step, *back = _moved_back(step, home.left[0], rules)
             further[step] = back
@@ -36,8 +45,46 @@ def numbers_first(steps: Sequence[Step], rules: Mapping[str, Rule]) -> list[Step
             entered.add(step)
             waiting.append((step, True))
             waiting += [(each, False) for leaf in topological(step.left) if leaf.op is CONSTANT for each in before.get(leaf, ())]
-    rest = (step for step in steps if step.reason not in (COMPUTED, ROUNDED))
-    return [*ordered, *rest]
+    apart = [step for step in steps if step.reason == APART]
+    rest = (step for step in steps if step.reason not in (COMPUTED, ROUNDED, APART))
+    return [*apart, *ordered, *rest]
+
+
+def in_an_order(
+    steps: Sequence[Step], rules: Mapping[str, Rule], write: Callable[[Sequence[Step]], Certificate], check: Callable[[Certificate], Any]
+) -> tuple[Certificate, Any]:
+    """The certificate that `write` makes of the steps and `check` accepts, and what that says of it: in the order in which they were found,
+    else with those about constants first.
+
+    Raises:
+        Uncertified: it refuses both; the reason for the first.
+    """
+    try:
+        certificate = write(steps)
+        return certificate, check(certificate)
+    except Uncertified as refused:
+        if not any(step.reason in (COMPUTED, ROUNDED) for step in steps):
+            raise
+        try:
+            certificate = write(numbers_first(steps, rules))
+            return certificate, check(certificate)
+        except Uncertified:
+            raise refused from None
+
+
+def _inexact(numbers: Sequence[Step]) -> set[Term]:
+    """The constants that are computed with roundings, or moved from such."""
+    found = {step.right[0] for step in numbers if rounds(step.left[0])}
+    users: dict[Term, list[Term]] = {}
+    for step in numbers:
+        for leaf in leaves_of(step.left[0]):
+            users.setdefault(leaf, []).append(step.right[0])
+    waiting = list(found)
+    while waiting:
+        new = [value for value in users.get(waiting.pop(), ()) if value not in found]
+        found.update(new)
+        waiting += new
+    return found
 
 
 def _is_moved(term: Term) -> bool:

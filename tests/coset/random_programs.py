@@ -42,9 +42,9 @@ from coset.lowering.stablehlo import write_stablehlo
 from coset.prove.error_bound import evaluate_bounded
 from coset.prove.promise import difference_of
 from coset.prove.values import fits
-from coset.proving.certify import Way, accepted, certify
+from coset.proving.certify import Way, certify, steps_between
 from coset.proving.sizes import SIZED_TWICE
-from coset.proving.steps import Uncertified
+from coset.proving.steps import APART, Uncertified
 from coset.reference import read_program
 from coset.rules.applied import matched
 from coset.rules.definition import evaluate_defined
@@ -148,13 +148,11 @@ def examine(program: Program, means: Means, account: Account, *, files: bool = F
     account.changed += after.roots != program.roots
     phases = with_witnesses(task.phases)
     with failing("crash in certify"):
-        lines: Sequence[Any] = ()
+        way = Way(program, wanted_roots(task), solved, program, after)
         try:
-            made = certify(Way(program, wanted_roots(task), solved, program, after), phases)
-            lines = made.lines
-            said = accepted(made, program, after, phases)
+            _, said = certify(way, phases)
         except Uncertified as error:
-            twice = UNJOINED in error.message and any("apart" in line for line in lines)
+            twice = UNJOINED in error.message and any(step.reason == APART for step in steps_between(way, phases))
             if not twice and not any(reason in error.message for reason in ROUNDED):
                 raise Failure("no certificate", error.message) from None
             account.unsaid[TWICE if twice else ROUNDINGS] += 1

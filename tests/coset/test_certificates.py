@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -17,17 +18,20 @@ from onnx import TensorProto, helper, numpy_helper
 import coset
 import coset.proving.certify
 from coset.cli import run
-from coset.egraph.search import Phase
+from coset.ir.constants import constant_of
+from coset.ir.evaluate import evaluate
 from coset.ir.program import Program
-from coset.ir.term import input_term, make
+from coset.ir.term import constant, input_term, make
 from coset.ir.types import F32, TensorType
 from coset.lowering.onnx import write
 from coset.own_rules import NO_RULES
 from coset.prove.certificate import Certificate
 from coset.prove.certificate_file import packed
-from coset.prove.contents import by_content
-from coset.proving.certify import Way, accepted, certificate_of
+from coset.prove.contents import by_content, hashed, inner_names
+from coset.proving.certify import accepted, certificate_of
 from coset.proving.join import join
+from coset.proving.rounded import in_an_order
+from coset.proving.steps import COMPUTED, Mapped, Step, Uncertified
 from coset.reference import read_program
 from coset.task import permitted_phases, with_witnesses
 
@@ -199,13 +203,13 @@ def test_without_a_certificate_the_model_is_written_and_the_reason_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A step that does not fit: the checker sees it before the certificate is handed out."""
-    honest = coset.proving.certify.certify
+    honest = coset.proving.certify.certificate_of
 
-    def careless(way: Way, phases: Sequence[Phase]) -> Certificate:
-        made = honest(way, phases)
+    def careless(before: Program, after: Program, steps: Sequence[Step], **given: Any) -> Certificate:
+        made = honest(before, after, steps, **given)
         return Certificate(made.head, [line for line in made.lines if "rule" not in line])
 
-    monkeypatch.setattr("coset.proving.certify.certify", careless)
+    monkeypatch.setattr("coset.proving.certify.certificate_of", careless)
     path, out, proof = saved(mlp(), tmp_path), tmp_path / "out.onnx", tmp_path / "proof"
     assert run(["optimize", str(path), "-o", str(out), "--certificate", str(proof), "--json"]) == 3
     captured = capsys.readouterr()
@@ -234,3 +238,31 @@ def test_what_is_written_in_parts_is_what_it_was(tmp_path: Path) -> None:
     steps = join(list(zip(by_content(program).roots, by_content(after).roots, strict=True)), phases)
     verdict = accepted(certificate_of(by_content(program), by_content(after), steps), program, after, phases)
     assert verdict["steps"] >= 2 and verdict["numerics"] == "reassociates"
+
+
+def test_a_constant_that_is_stored_in_another_shape_is_rounded_before_it_is_moved() -> None:
+    """A folded scale whose elements one program has in three axes and the other in two: that what is stored, moved, is those elements comes
+    first among the steps, so that they are exact when it is said that they are moved from what rounds."""
+    draw = np.random.default_rng(0)
+    shift, scale = (constant(constant_of(draw.normal(size=4).astype(np.float32))) for _ in range(2))
+    x = input_term("x", TensorType(F32, (4, 1)))
+    sum_ = make("stablehlo.add", (shift, make("stablehlo.multiply", (scale, shift))))
+    before = Program((x,), (("y", make("stablehlo.add", (x, make("stablehlo.reshape", (sum_,), {"shape": (4, 1)})))),))
+    (value,) = evaluate([sum_], {})
+    number, column, stored = (constant(constant_of(value.reshape(shape))) for shape in ((4,), (4, 1), (4, 1, 1)))
+    there, here = (make("stablehlo.reshape", (each,), {"shape": (4, 1)}) for each in (stored, number))
+    after = Program((x,), (("y", make("stablehlo.add", (x, there))),))
+    put = Mapped({}, hashed, inner_names(before))
+    steps = [put.step(Step(COMPUTED, (one,), (other,))) for one, other in ((there, column), (sum_, number), (here, column))]
+    phases = with_witnesses(permitted_phases(NO_RULES, "reassociates", lambda rule: not rule.recognises))
+
+    def write(steps: Sequence[Step]) -> Certificate:
+        return certificate_of(by_content(before), by_content(after), steps)
+
+    def check(found: Certificate) -> dict[str, Any]:
+        return accepted(found, before, after, phases)
+
+    with pytest.raises(Uncertified, match="stands for something else already"):
+        check(write(steps))
+    _, verdict = in_an_order(steps, {rule.name: rule for phase in phases for rule in phase.rules}, write, check)
+    assert verdict["computed"] + verdict["rounded"] >= 3
