@@ -11,6 +11,8 @@ from coset.ir.constants import constant_of
 from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import F32, tensor
 from coset.prove.precision import lost_precision
+from coset.prove.promise import exact_difference
+from coset.rules.equation import Numerics
 
 OUTER = {"lhs_batch": (), "rhs_batch": (), "lhs_contract": (), "rhs_contract": ()}
 
@@ -47,3 +49,15 @@ def test_a_fraction_is_moved_into_only_where_its_numbers_are_others() -> None:
     left = make("stablehlo.add", (make("stablehlo.floor", (x,)), y))
     right = make("stablehlo.floor", (make("stablehlo.add", (x, y)),))
     assert "moves something into `floor`" in _opened(left, right, x=[0.5, 1.25], y=[1, 2])
+
+
+def test_digits_that_f64_lost_say_nothing() -> None:
+    """All of x is lost beside m, and the exponential of what is left may be any number: that the sides differ then is no difference."""
+    x, m = input_term("x", tensor(F32, 1, 3)), input_term("m", tensor(F32, 1))
+    spread = make("stablehlo.broadcast_in_dim", (m,), {"broadcast_dimensions": (0,), "shape": (1, 3)})
+    sides = tuple(make("onnx.LogSoftmax", (each,), {"axis": 1}) for each in (_subtract(x, spread), x))
+    inputs = {"x": np.array([[9.0, 0.0, -0.5]], np.float32), "m": np.array([2e25], np.float32)}
+    assert exact_difference(Numerics("real"), (sides[0], sides[1]), inputs, ({}, {}), plain=False) is None
+    near = {**inputs, "m": np.array([2.0], np.float32)}
+    shifted = (sides[0], make("stablehlo.add", (sides[1], x)))
+    assert exact_difference(Numerics("real"), shifted, near, ({}, {}), plain=False) is not None
