@@ -1,6 +1,6 @@
 """Corruptions of certificates before both checkers: where they differ, one of them is wrong.
 
-    python -m benchmarks.two_checkers [--count 5000] [--seed 0] [--every 1] [--made FOLDER] [--only a,b] [--json FILE]
+    python -m benchmarks.two_checkers [--count 5000] [--seed 0] [--seconds S] [--every 1] [--made FOLDER] [--only a,b] [--json FILE]
 
 Each model of the spelling corpus (or of FOLDER, which has `NAME.in.onnx`, `NAME.out.onnx` and `NAME.proof`) is optimized with a
 certificate. Both checkers look at it as it is, and at corruptions that know the format: of the head, of a line (a rule, operands, an
@@ -16,6 +16,7 @@ import base64
 import copy
 import gzip
 import json
+import math
 import random
 import sys
 import tempfile
@@ -540,8 +541,9 @@ def _bumped(value: Any, draw: random.Random) -> Any:
             return tuple(items)
         place = draw.randrange(len(value))
         return tuple(_bumped(each, draw) if i == place else each for i, each in enumerate(value))
-    if isinstance(value, float):
-        return float(np.nextafter(value, np.inf)) if draw.random() < 0.5 else value * 2 + 1
+    if isinstance(value, float):  # model files have floats of 32 bits as attributes: one between two of them is no other claim
+        near = np.float32(value)
+        return float(np.nextafter(near, np.float32(np.inf)) if draw.random() < 0.5 else near * 2 + 1)
     return value + draw.choice((-1, 1)) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -629,6 +631,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=math.inf, help="no corruption is begun later than this after the start")
     parser.add_argument("--every", type=int, default=1, help="of the corpus each so many-th model")
     parser.add_argument("--made", type=Path)
     parser.add_argument("--only", default="")
@@ -662,7 +665,7 @@ def main() -> int:
         usable = [case for case in kept_cases if len(case.parts()[1]) > 1]
         texts = {rule["name"]: rule["text"] for case in kept_cases for rule in case.parts()[0]["rules"]}
         rows: list[dict[str, Any]] = []
-        while usable and len(rows) < given.count:
+        while usable and len(rows) < given.count and time.perf_counter() - started < given.seconds:
             row = trial(draw.choice(usable), checkers, draw, texts)
             if row is not None:
                 rows.append(row)
