@@ -413,6 +413,20 @@ def test_a_constant_in_both_programs_takes_no_second_number() -> None:
     assert (answer.verdict, answer.reason) == (REJECTS, "a constant that stands for another number as well")
 
 
+@pytest.mark.parametrize(("kind", "byte"), [("bool", 0x21), ("bool", 2), ("i4", 0xFF), ("u2", 4)])
+def test_a_byte_that_is_no_element_is_refused(kind: str, byte: int) -> None:
+    x = input_term("x", TensorType(F32, (1,)))
+    same = Program((x,), (("y", x),))
+
+    def line(number: int) -> dict[str, Any]:
+        value = {"constant": [{"tensor": [{"dtype": kind}, [1]]}, base64.b64encode(bytes([number])).decode()]}
+        return {"term": ["builtin.constant", [], {"value": value}]}
+
+    assert answered(packed(same, same, [line(1)]), same, same, ENTRIES).verdict == ACCEPTS
+    answer = answered(packed(same, same, [line(byte)]), same, same, ENTRIES)
+    assert (answer.verdict, answer.reason) == (REJECTS, "a byte that no element is stored as")
+
+
 def test_what_is_set_apart_moves_one_constant() -> None:
     one, other = floats(1), floats(2)
     both = op("concatenate", one, other, dimension=0)
