@@ -1,6 +1,6 @@
 """Corruptions of certificates before both checkers: where they differ, one of them is wrong.
 
-    python -m benchmarks.two_checkers [--count 5000] [--seed 0] [--every 1] [--made FOLDER] [--only a,b] [--json FILE]
+    python -m benchmarks.two_checkers [--count 5000] [--seed 0] [--seconds S] [--every 1] [--made FOLDER] [--only a,b] [--json FILE]
 
 Each model of the spelling corpus (or of FOLDER, which has `NAME.in.onnx`, `NAME.out.onnx` and `NAME.proof`) is optimized with a
 certificate. Both checkers look at it as it is, and at corruptions that know the format: of the head, of a line (a rule, operands, an
@@ -16,6 +16,7 @@ import base64
 import copy
 import gzip
 import json
+import math
 import random
 import sys
 import tempfile
@@ -26,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnx.parser
@@ -37,6 +39,7 @@ from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import CONSTANT, Term, intern, make
+from coset.ir.types import TensorType
 from coset.pipeline import optimize
 from coset.prove import second
 from coset.prove.certificate import Rejected
@@ -54,7 +57,7 @@ assert coset.dialects
 
 CORPUS = Path(__file__).resolve().parents[1] / "tests" / "corpus"
 CLAIMS = 0.25  # how many corruptions are of the claim
-CLOSE = 1e-5  # of the largest element: what roundings explain
+CLOSE = 1e-5  # of the largest element: what roundings explain where nothing is coarser than f32
 CRASHES, ACCEPTS, REJECTS = "crashes", second.ACCEPTS, second.REJECTS
 Head = dict[str, Any]
 Lines = list[dict[str, Any]]
@@ -429,7 +432,8 @@ def change_of(program: Program, draw: random.Random) -> Change | None:
         for term in terms
         if term.op is CONSTANT and term.tensor.dtype.kind in ("float", "int", "uint") and term.attribute("value").bytes
     ]
-    nodes = [term for term in terms if term.attributes and term.op is not CONSTANT and term.op.operands]
+    # what a node that was kept says is in its bytes: no attribute beside them changes alone
+    nodes = [term for term in terms if term.attributes and term.op.operands and not term.op.has("foreign")]
     chosen = draw.choice(weights) if weights and (not nodes or draw.random() < 0.6) else draw.choice(nodes) if nodes else None
     new = None if chosen is None else (_weight(chosen, draw) if chosen.op is CONSTANT else _node(chosen, draw))
     if chosen is None or new is None:
@@ -487,6 +491,8 @@ def judged(before: Program, after: Program) -> str:
     """How the values of two programs compare on drawn inputs: `the same bits`, `within roundings`, `different`, or why they do not run."""
     worst = 0.0
     same = True
+    floats = {term.tensor.dtype for term in below([*before.roots, *after.roots]) if isinstance(term.type, TensorType)}
+    close = max(CLOSE, *(4 * float(ml_dtypes.finfo(dtype.numpy).eps) for dtype in floats if dtype.kind == "float" and dtype.bits < 32), 0.0)
     try:
         binding = next(bindings(before, {}))
         for each in cases(before, binding):
@@ -503,7 +509,7 @@ def judged(before: Program, after: Program) -> str:
                     worst = max(worst, float(np.abs(a - b)[~odd].max() / max(np.abs(a[~odd]).max(), 1e-30)))
     except CosetError as error:
         return f"not run: {error.message}"
-    return "the same bits" if same else "within roundings" if worst < CLOSE else "different"
+    return "the same bits" if same else "within roundings" if worst < close else "different"
 
 
 def _weight(term: Term, draw: random.Random) -> Term | None:
@@ -540,8 +546,9 @@ def _bumped(value: Any, draw: random.Random) -> Any:
             return tuple(items)
         place = draw.randrange(len(value))
         return tuple(_bumped(each, draw) if i == place else each for i, each in enumerate(value))
-    if isinstance(value, float):
-        return float(np.nextafter(value, np.inf)) if draw.random() < 0.5 else value * 2 + 1
+    if isinstance(value, float):  # model files have floats of 32 bits as attributes: one between two of them is no other claim
+        near = np.float32(value)
+        return float(np.nextafter(near, np.float32(np.inf)) if draw.random() < 0.5 else near * 2 + 1)
     return value + draw.choice((-1, 1)) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -629,6 +636,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=math.inf, help="no corruption is begun later than this after the start")
     parser.add_argument("--every", type=int, default=1, help="of the corpus each so many-th model")
     parser.add_argument("--made", type=Path)
     parser.add_argument("--only", default="")
@@ -662,7 +670,7 @@ def main() -> int:
         usable = [case for case in kept_cases if len(case.parts()[1]) > 1]
         texts = {rule["name"]: rule["text"] for case in kept_cases for rule in case.parts()[0]["rules"]}
         rows: list[dict[str, Any]] = []
-        while usable and len(rows) < given.count:
+        while usable and len(rows) < given.count and time.perf_counter() - started < given.seconds:
             row = trial(draw.choice(usable), checkers, draw, texts)
             if row is not None:
                 rows.append(row)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from coset.prove.second import arithmetic
 from coset.prove.second import syntax as l
-from coset.prove.second.scope import MISSING, Found, value_of
+from coset.prove.second.answer import Unknown
+from coset.prove.second.scope import MISSING, Found, Unbound, value_of
 
 
 def neutral(e: l.Expression, found: Found) -> Any:
@@ -52,3 +54,25 @@ LEFT_ALONE: dict[str, Callable[[Any], bool]] = {
     "stablehlo.minimum": lambda n: bool(n == float("inf")),
 }
 """Whether a second operand that is not given leaves the first one alone."""
+
+
+def mentioned(e: Any, found: Found) -> frozenset[str]:
+    """The names of an expression, locals opened, but for those that vanish with the operands that are not given."""
+    match e:
+        case l.Name(name):
+            inner = found.scope.locals.get(name) if name not in found.scope.variables else None
+            return frozenset({name}) if inner is None else mentioned(inner, found)
+        case l.Binary(mark, left, right) if mark in LEFT_ALONE:
+            for own, other in ((left, right), (right, left)):
+                value = neutral(other, found)
+                if value is not None and LEFT_ALONE[mark](value):
+                    return mentioned(own, found)
+        case l.Choice(condition, yes, no):
+            try:
+                return mentioned(yes if value_of(condition, found) is True else no, found)
+            except (Unbound, Unknown):
+                pass
+        case tuple():
+            return frozenset().union(*(mentioned(each, found) for each in e))
+    parts = [getattr(e, field.name) for field in fields(e)] if is_dataclass(e) else []
+    return frozenset().union(*(mentioned(each, found) for each in parts))

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
 from coset.ir.op import find_op
@@ -16,15 +18,15 @@ from coset.ir.term import CONSTANT, INPUT, PARAMETER, Term, constant, intern, ma
 from coset.prove.second import language, programs, reading
 from coset.prove.second.answer import ACCEPTS, CANNOT_SAY, REJECTS, Answer, CannotSay, Refused, Unknown
 from coset.prove.second.classes import Classes, Contents, below
-from coset.prove.second.computed import MOVES
 from coset.prove.second.facts import Facts
 from coset.prove.second.folding import Folding
+from coset.prove.second.formats import Array, same_elements, wide
 from coset.prove.second.functions import functions
 from coset.prove.second.meaning import meaning
 from coset.prove.second.rules import BASIC_FACTS, Named, entry_name, instance, named
 from coset.prove.second.scope import Unbound
 from coset.prove.second.syntax import Entry
-from coset.prove.second.values import EACH, LEAVES, SAME_BITS, Evaluator, elements_of, moves_alone
+from coset.prove.second.values import EACH, Evaluator, elements_of, moves_alone
 
 Entries = dict[str, list[Entry]]
 UNFORESEEN = (CosetError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, AssertionError, RecursionError, MemoryError)
@@ -48,7 +50,7 @@ class Checker:
         self.classes = Classes()
         self.promises: dict[str, str] = {}
         self.apart = 0  # constants that were set apart so far
-        self.loose = False  # whether something was computed whose bits another library may have otherwise
+        self.loose: dict[Term, Array] = {}  # constants whose bits another library may have otherwise, and their bounds
         own = [programs.ordered(program) for program in (self.before, self.after)]
         for term in (*own[0], *own[1]):
             self.add(term)
@@ -172,10 +174,11 @@ class Checker:
         """A term made of constants is its value."""
         t = self.term(number)
         value = self.folding.value(t)
-        self._loosened(t)
         c = self.contents.term(constant(value.array, t.tensor.dtype), ())
         known = c in self.known
         self.folding.computed(t, value, c, known)
+        if self.folding.evaluator.loose and value.bound.any():
+            self.loose[c] = value.bound
         self.add(c)
         self.classes.join(t, c)
 
@@ -192,10 +195,6 @@ class Checker:
         if len(found) != 2:
             raise Refused("two numbers of terms are wanted")
         return found[0], found[1]
-
-    def _loosened(self, t: Term) -> None:
-        known = MOVES | LEAVES | SAME_BITS
-        self.loose = self.loose or any(each.op.name not in known for each in below([t]))
 
     def opened(self, term: Term) -> Term:
         """What a term of a defined op means, for its value."""
@@ -248,7 +247,8 @@ class Checker:
         if moved not in own or not users or not all(u in own and moved in u.operands for u in users):
             raise Refused("no term of AFTER, or no terms of it that have that one")
         parts = below([moved])
-        if not moves_alone(moved) or any(each.op is not CONSTANT for each in parts if not each.operands):
+        leaves = [each for each in parts if not each.operands]
+        if not moves_alone(moved) or len(leaves) != 1 or leaves[0].op is not CONSTANT:
             raise Refused("what is set apart is a constant, or what moves one")
         self.apart += 1
         done: dict[Term, Term] = {}
@@ -276,11 +276,27 @@ class Checker:
         pairs = [(f"the output {name}", ends[0][name], ends[1][name]) for name in ends[0]]
         if self.before.effects is not None and self.after.effects is not None:
             pairs.append(("what the programs do besides", self.before.effects, self.after.effects))
-        for what, one, other in pairs:
-            if one.type != other.type or not self.classes.equal(one, other):
-                if self.loose:
-                    raise CannotSay(f"whether {what} is equal: constants were computed whose last bits are another library's")
-                raise Refused(f"{what} is not shown to be equal")
+        different = [pair for pair in pairs if pair[1].type != pair[2].type or not self.classes.equal(*pair[1:])]
+        if not different:
+            return
+        self._with_other_bits()
+        if all(one.type == other.type and self.classes.equal(one, other) for _, one, other in different):
+            raise CannotSay(f"whether {different[0][0]} is equal: constants were computed whose last bits are another library's")
+        raise Refused(f"{different[0][0]} is not shown to be equal")
+
+    def _with_other_bits(self) -> None:
+        """Join each constant whose last bits are NumPy's with all that another library may have computed in its place. Nothing follows
+        from that but what no library can show."""
+        recorded = self.folding.evaluator.recorded
+        for c, bound in self.loose.items():
+            mine = wide(c.attribute("value").array())
+            for other in self.terms:
+                if other.op is CONSTANT and other.type == c.type:
+                    array = wide(other.attribute("value").array())
+                    with np.errstate(invalid="ignore"):
+                        near = np.abs(array - mine) <= 2 * bound + recorded.get(other, 0.0)
+                    if bool((near | same_elements(array, mine) | np.isinf(bound)).all()):
+                        self.classes.join(c, other)
 
 
 def verify(

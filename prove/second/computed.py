@@ -8,179 +8,159 @@ from typing import Any
 
 import numpy as np
 
-from coset.ir.dims import Poly
 from coset.ir.term import Term
-from coset.prove.second.answer import CannotSay, Refused
+from coset.ir.types import DType
+from coset.prove.second.answer import CannotSay
+from coset.prove.second.conversions import converted, low_bits
 from coset.prove.second.formats import Array
 
-MOVES = frozenset(
-    f"stablehlo.{name}" for name in ("transpose", "reshape", "broadcast_in_dim", "slice", "reverse", "concatenate", "pad", "gather")
-)
+Compute = Callable[..., Array]
 
 
-def _numbers(values: Any) -> tuple[int, ...]:
-    if any(isinstance(each, Poly) for each in values):
-        raise Refused("symbols in what is computed")
-    return tuple(values)
+def _elementwise(name: str, floats: Compute | None, integers: Callable[..., Array] | None = None, truths: Compute | None = None) -> Any:
+    """An op that computes each element by itself: floats narrower than f32 in f32, rounded once; integers modulo 2^n, `integers` having
+    their bits as its last argument; None where this table has no such function."""
 
-
-def _broadcast(term: Term, arrays: Sequence[Array]) -> Array:
-    shape, axes = _numbers(term.attribute("shape")), term.attribute("broadcast_dimensions")
-    x = arrays[0].transpose(sorted(range(len(axes)), key=lambda i: axes[i]))
-    sizes = iter(x.shape)
-    view = [next(sizes) if place in axes else 1 for place in range(len(shape))]
-    return np.array(np.broadcast_to(x.reshape(view), shape))
-
-
-def _slice(term: Term, arrays: Sequence[Array]) -> Array:
-    places = zip(_numbers(term.attribute("start")), _numbers(term.attribute("limit")), term.attribute("strides"), strict=True)
-    index: tuple[Any, ...] = tuple(slice(first, last, step) for first, last, step in places)
-    return np.asarray(arrays[0][(*index, ...)])
-
-
-def _pad(term: Term, arrays: Sequence[Array]) -> Array:
-    x, fill = arrays
-    low, high, between = (term.attribute(name) for name in ("low", "high", "interior"))
-    sizes = [size + max(size - 1, 0) * gap for size, gap in zip(x.shape, between, strict=True)]
-    if min((*low, *high), default=0) < 0:
-        raise CannotSay("padding that crops")
-    result = np.full([a + size + b for a, size, b in zip(low, sizes, high, strict=True)], fill.reshape(-1)[0], x.dtype)
-    result[tuple(slice(a, a + size, gap + 1) for a, size, gap in zip(low, sizes, between, strict=True))] = x
-    return result
-
-
-def _gather(term: Term, arrays: Sequence[Array]) -> Array:
-    """Slices of the operand at index vectors that are clamped so that they lie in it."""
-    x, starts = arrays
-    told = dict(term.attributes)
-    sizes, shape = _numbers(told["slice_sizes"]), term.tensor.static
-    assert shape is not None
-    places = np.indices(shape, sparse=True)
-    batch = [places[axis] for axis in range(len(shape)) if axis not in told["offset_dims"]]
-    offsets = iter([places[axis] for axis in told["offset_dims"]])
-    vector = told["index_vector_dim"]
-    index: list[Any] = []
-    for axis in range(x.ndim):
-        alone = axis in told["collapsed_slice_dims"] or axis in told["operand_batching_dims"]
-        place: Any = 0 if alone else next(offsets)
-        if axis in told["operand_batching_dims"]:
-            which = told["start_indices_batching_dims"][told["operand_batching_dims"].index(axis)]
-            place = place + batch[which - (which > vector)]
-        elif axis in told["start_index_map"]:
-            number = told["start_index_map"].index(axis)
-            row = list(batch)
-            if vector < starts.ndim:
-                row.insert(vector, np.asarray(number))
-            start = np.asarray(starts[tuple(row)]) if row else starts
-            place = place + np.clip(start.astype(np.int64), 0, x.shape[axis] - sizes[axis])
-        index.append(place)
-    return np.array(np.broadcast_to(x[tuple(index)], shape))
-
-
-MOVED: dict[str, Callable[[Term, Sequence[Array]], Array]] = {
-    "stablehlo.broadcast_in_dim": _broadcast,
-    "stablehlo.reshape": lambda term, arrays: arrays[0].reshape(_numbers(term.attribute("shape"))),
-    "stablehlo.transpose": lambda term, arrays: np.ascontiguousarray(arrays[0].transpose(term.attribute("permutation"))),
-    "stablehlo.slice": _slice,
-    "stablehlo.reverse": lambda term, arrays: np.flip(arrays[0], term.attribute("dimensions")),
-    "stablehlo.concatenate": lambda term, arrays: np.concatenate(arrays, axis=term.attribute("dimension")),
-    "stablehlo.pad": _pad,
-    "stablehlo.gather": _gather,
-}
-
-
-def _in_f32(compute: Callable[..., Array]) -> Callable[[Term, Sequence[Array]], Array]:
-    """A function of floats; those narrower than f32 are computed in f32 and rounded once."""
-
-    def computed(_: Term, arrays: Sequence[Array]) -> Array:
-        first = arrays[0].dtype
-        if first.kind in "biu" or first in (np.float32, np.float64):
-            return np.asarray(compute(*arrays))
-        if first.kind == "c":
-            raise CannotSay("complex numbers that are computed")
-        return np.asarray(compute(*(array.astype(np.float32) for array in arrays))).astype(first)
+    def computed(term: Term, arrays: Sequence[Array]) -> Array:
+        dtype = term.operands[-1].tensor.dtype
+        if dtype.kind == "float" and floats is not None:
+            own = dtype.bits >= 32
+            result = np.asarray(floats(*(array if own else array.astype(np.float32) for array in arrays)))
+            return result if own or term.tensor.dtype is not dtype else result.astype(dtype.numpy)
+        if dtype.kind in ("int", "uint") and integers is not None:
+            result = np.asarray(integers(*(array if dtype.bits >= 8 else array.astype(np.int64) for array in arrays), dtype))
+            return result if term.tensor.dtype is not dtype else low_bits(result, dtype)
+        if dtype.kind == "bool" and truths is not None:
+            return np.asarray(truths(*arrays))
+        raise CannotSay(f"{name} of {dtype}")
 
     return computed
 
 
-def _divide(a: Array, b: Array) -> Array:
-    if a.dtype.kind in "iu":
-        if not b.all():
-            raise CannotSay("an integer divided by zero")
-        quotient = np.abs(a.astype(object)) // np.abs(b.astype(object))
-        return np.asarray(np.where((a < 0) != (b < 0), -quotient, quotient)).astype(a.dtype)
-    if a.dtype.kind == "b":
-        raise CannotSay("a quotient of truths")
-    return np.asarray(a / b)
+def _plain(compute: Compute) -> Callable[..., Array]:
+    """A function of integers that does not ask how many bits they have."""
+    return lambda *arrays: compute(*arrays[:-1])
 
 
-def _floats(name: str, compute: Callable[..., Array]) -> Callable[..., Array]:
-    def of_floats(*arrays: Array) -> Array:
-        if arrays[0].dtype.kind in "biu":
-            raise CannotSay(f"{name} of integers")
-        return compute(*arrays)
+def _in_objects(compute: Callable[..., int]) -> Callable[..., Array]:
+    """A function of integers, one by one and without an end to their size; the low bits are its result."""
 
-    return of_floats
+    def computed(*given: Any) -> Array:
+        arrays, dtype = np.broadcast_arrays(*given[:-1]), given[-1]
+        mask = (1 << dtype.bits) - 1
+        elements = zip(*(each.reshape(-1) for each in arrays), strict=True)
+        results = [compute(*(int(each) for each in row), dtype.bits) & mask for row in elements]
+        return np.array(results, np.uint64).reshape(arrays[0].shape)
 
-
-def _no_truths(name: str, compute: Callable[..., Array]) -> Callable[..., Array]:
-    def of_numbers(*arrays: Array) -> Array:
-        if arrays[0].dtype.kind == "b":
-            raise CannotSay(f"{name} of truths")
-        return compute(*arrays)
-
-    return of_numbers
+    return computed
 
 
-def _extreme(compute: Any) -> Callable[..., Array]:
+def _quotient(a: int, b: int, _: int) -> int:
+    if b == 0:
+        return -1
+    return abs(a) // abs(b) * (-1 if (a < 0) != (b < 0) else 1)
+
+
+def _rest(a: int, b: int, bits: int) -> int:
+    return a if b == 0 else a - b * _quotient(a, b, bits)
+
+
+def _power(a: int, b: int, bits: int) -> int:
+    if b >= 0:
+        return pow(a, b, 1 << bits)
+    return (1 if b % 2 == 0 else a) if abs(a) == 1 else 0
+
+
+def _shifted_left(a: int, b: int, bits: int) -> int:
+    return a << b if 0 <= b < bits else 0
+
+
+def _shifted_right(a: int, b: int, bits: int) -> int:
+    return (a & ((1 << bits) - 1)) >> b if 0 <= b < bits else 0
+
+
+def _shifted_signed(a: int, b: int, bits: int) -> int:
+    signed = a - (1 << bits) if a >= 1 << bits - 1 else a  # of unsigned integers the highest bit is the sign
+    return signed >> b if 0 <= b < bits else signed >> bits
+
+
+def _larger(compute: Any) -> Compute:
     """NaN if one is, and -0 below 0."""
 
     def larger(a: Array, b: Array) -> Array:
         result = np.asarray(compute(a, b))
-        if a.dtype.kind == "f":
-            zeros = (a == 0) & (b == 0)
-            sign = np.signbit(a) & np.signbit(b) if compute is np.maximum else np.signbit(a) | np.signbit(b)
-            result = np.where(zeros, np.where(sign, np.asarray(-0.0, a.dtype), np.asarray(0.0, a.dtype)), result)
-        return result
+        zeros = (a == 0) & (b == 0)
+        sign = np.signbit(a) & np.signbit(b) if compute is np.maximum else np.signbit(a) | np.signbit(b)
+        return np.where(zeros, np.where(sign, np.asarray(-0.0, result.dtype), np.asarray(0.0, result.dtype)), result)
 
     return larger
 
 
+def _clamped(low: Array, x: Array, high: Array) -> Array:
+    return _larger(np.minimum)(_larger(np.maximum)(x, low), high)
+
+
+def sign(x: Array) -> Array:
+    """1, -1, or the number itself where it is a zero or NaN."""
+    return np.where((x == 0) | np.isnan(x), x, np.copysign(np.asarray(1, x.dtype), x))
+
+
+def away_from_zero(x: Array) -> Array:
+    """The nearest whole number, of two the one that is further from 0."""
+    whole = np.trunc(x)
+    size = np.where(np.abs(x - whole) >= 0.5, np.abs(whole) + 1, np.abs(whole)).astype(x.dtype)
+    return np.asarray(np.copysign(size, x))
+
+
+def erf(x: Array) -> Array:
+    """The error function of floats of 64 bits."""
+    return np.asarray(np.vectorize(math.erf, otypes=[np.float64])(x))
+
+
+def _erfc(x: Array) -> Array:
+    return np.asarray(np.vectorize(math.erfc, otypes=[np.float64])(x))
+
+
+def _wide(compute: Compute) -> Compute:
+    """Computed in 64 bits."""
+    return lambda x: compute(x.astype(np.float64)).astype(x.dtype)
+
+
 def _compare(term: Term, arrays: Sequence[Array]) -> Array:
     functions = {"EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal, "GT": np.greater, "GE": np.greater_equal}
-    word = term.attribute("direction")
-    if word not in functions or arrays[0].dtype.kind == "c":
-        raise CannotSay(f"the comparison {word}")
+    word, dtype = term.attribute("direction"), term.operands[0].tensor.dtype
+    if word not in functions or dtype.kind in ("complex", "string"):
+        raise CannotSay(f"the comparison {word} of {dtype}")
+    if arrays[0].dtype.kind == "V":
+        arrays = [array.astype(np.float32 if dtype.kind == "float" else np.int64) for array in arrays]
     return np.asarray(functions[word](*arrays))
 
 
-def _convert(term: Term, arrays: Sequence[Array]) -> Array:
-    x, target = arrays[0], term.tensor.dtype
-    source = term.operands[0].tensor.dtype
-    if source is target:
-        return x
-    if source.kind in ("bool", "int", "uint") and target.kind in ("int", "uint") and target.bits >= 8:
-        return x.astype(target.numpy)
-    if target.kind == "float" and source.kind in ("bool", "int", "uint") and target.bits >= 32:
-        return x.astype(target.numpy)
-    if target.kind == "float" and source.kind == "float" and target.bits >= 16 and source.bits >= 16:
-        if source.name == "f64" and target.name == "bf16":
-            raise CannotSay("f64 as bf16")
-        return x.astype(target.numpy)
-    if target.kind == "bool":
-        return np.asarray(x != 0)
-    raise CannotSay(f"{source} as {target}")
+def _complex(term: Term, arrays: Sequence[Array]) -> Array:
+    result = np.empty(arrays[0].shape, term.tensor.dtype.numpy)
+    result.real, result.imag = arrays
+    return result
+
+
+def widened(x: Array, dtype: DType) -> Array:
+    """What sums and products of elements are computed in: truths and integers of few bits as integers, floats in 32 bits at least."""
+    if dtype.kind == "complex" or dtype.kind == "string":
+        raise CannotSay(f"{dtype} that are computed")
+    if dtype.kind == "float":
+        return x if dtype.bits >= 32 else x.astype(np.float32)
+    return x.astype(np.int64) if dtype.bits < 8 or dtype.kind == "bool" else x
+
+
+def _narrowed(x: Array, dtype: DType) -> Array:
+    if dtype.kind in ("int", "uint"):
+        return low_bits(x, dtype)
+    return np.asarray(x != 0) if dtype.kind == "bool" else x.astype(dtype.numpy)
 
 
 def _dot(term: Term, arrays: Sequence[Array]) -> Array:
-    a, b = (rows(term, arrays, side) for side in (0, 1))
-    first = arrays[0].dtype
-    if first.kind == "c":
-        raise CannotSay("complex numbers that are computed")
-    if first.kind == "b":
-        return np.asarray(matrix_product(term, a.astype(np.int64), b.astype(np.int64)) != 0)
-    widened = np.float32 if first.kind not in "iu" and first.itemsize < 4 else first
-    return matrix_product(term, a.astype(widened), b.astype(widened)).astype(first)
+    dtype = term.operands[0].tensor.dtype
+    a, b = (rows(term, [widened(array, dtype) for array in arrays], side) for side in (0, 1))
+    return _narrowed(matrix_product(term, a, b), term.tensor.dtype)
 
 
 def rows(term: Term, arrays: Sequence[Array], side: int) -> Array:
@@ -195,71 +175,94 @@ def rows(term: Term, arrays: Sequence[Array], side: int) -> Array:
 
 
 def matrix_product(term: Term, a: Array, b: Array) -> Array:
+    """The product of two operands as `rows` has them."""
     return np.asarray(np.matmul(a, b)).reshape(term.tensor.static or ())
 
 
+FOLDS: dict[str, Any] = {"add": np.add, "multiply": np.multiply, "maximum": np.maximum, "minimum": np.minimum}
+BITS: dict[str, Any] = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+
+
 def _reduce(term: Term, arrays: Sequence[Array]) -> Array:
-    x, axes = arrays[0], tuple(term.attribute("dimensions"))
+    x, axes, dtype = arrays[0], tuple(term.attribute("dimensions")), term.tensor.dtype
     word = term.attribute("combiner")
-    functions: dict[str, Any] = {
-        "add": np.add,
-        "multiply": np.multiply,
-        "maximum": np.maximum,
-        "minimum": np.minimum,
-        "and": np.logical_and,
-        "or": np.logical_or,
-    }
-    if word not in functions or x.dtype.kind == "c" or (word in ("maximum", "minimum") and 0 in x.shape):
-        raise CannotSay(f"a reduction with {word}")
-    if x.dtype.kind == "b" and word not in ("and", "or"):
-        raise CannotSay("a reduction of truths")
-    widened = x.astype(np.float32) if x.dtype.kind not in "biu" and x.dtype.itemsize < 4 else x
-    if word in ("and", "or") and x.dtype.kind != "b":
-        raise CannotSay("bits of integers that are reduced")
+    function = FOLDS.get(word) if dtype.kind != "bool" else None
+    if dtype.kind != "float":
+        function = function or BITS.get(word)
+    if function is None or (word in ("maximum", "minimum") and 0 in x.shape):
+        raise CannotSay(f"a reduction of {dtype} with {word}")
+    result = widened(x, dtype) if dtype.kind != "bool" else x
     for axis in sorted(axes, reverse=True):
-        widened = functions[word].reduce(widened, axis=axis, dtype=widened.dtype)
-    return np.asarray(widened).astype(x.dtype)
+        result = function.reduce(result, axis=axis, dtype=result.dtype)
+    return _narrowed(np.asarray(result), dtype)
 
 
-def erf(x: Array) -> Array:
-    """The error function of floats of 64 bits."""
-    return np.asarray(np.vectorize(math.erf, otypes=[np.float64])(x))
-
-
-COMPUTED: dict[str, Callable[[Term, Sequence[Array]], Array]] = {
-    "stablehlo.add": _in_f32(_no_truths("a sum", np.add)),
-    "stablehlo.subtract": _in_f32(_no_truths("a difference", np.subtract)),
-    "stablehlo.multiply": _in_f32(_no_truths("a product", np.multiply)),
-    "stablehlo.divide": _in_f32(_divide),
-    "stablehlo.maximum": _in_f32(_extreme(np.maximum)),
-    "stablehlo.minimum": _in_f32(_extreme(np.minimum)),
-    "stablehlo.negate": _in_f32(_no_truths("a negative", np.negative)),
-    "stablehlo.abs": _in_f32(np.abs),
-    "stablehlo.sqrt": _in_f32(_floats("sqrt", np.sqrt)),
-    "stablehlo.rsqrt": _in_f32(_floats("rsqrt", lambda x: np.asarray(1 / np.sqrt(x)).astype(x.dtype))),
-    "stablehlo.exponential": _in_f32(_floats("exp", np.exp)),
-    "stablehlo.log": _in_f32(_floats("log", np.log)),
-    "stablehlo.log_plus_one": _in_f32(_floats("log1p", np.log1p)),
-    "stablehlo.exponential_minus_one": _in_f32(_floats("expm1", np.expm1)),
-    "stablehlo.logistic": _in_f32(_floats("logistic", lambda x: np.asarray(1 / (1 + np.exp(-x))).astype(x.dtype))),
-    "stablehlo.cbrt": _in_f32(_floats("cbrt", np.cbrt)),
-    "chlo.erf": _in_f32(_floats("erf", lambda x: erf(x.astype(np.float64)).astype(x.dtype))),
-    "stablehlo.tanh": _in_f32(_floats("tanh", np.tanh)),
-    "stablehlo.sine": _in_f32(_floats("sine", np.sin)),
-    "stablehlo.cosine": _in_f32(_floats("cosine", np.cos)),
-    "stablehlo.power": _in_f32(_floats("power", np.power)),
-    "stablehlo.floor": _in_f32(_floats("floor", np.floor)),
-    "stablehlo.ceil": _in_f32(_floats("ceil", np.ceil)),
-    "stablehlo.select": lambda term, arrays: np.where(arrays[0], arrays[1], arrays[2]),
-    "stablehlo.compare": _compare,
-    "stablehlo.convert": _convert,
-    "stablehlo.dot_general": _dot,
-    "stablehlo.reduce": _reduce,
-    "stablehlo.and": lambda term, arrays: np.bitwise_and(*arrays),
-    "stablehlo.or": lambda term, arrays: np.bitwise_or(*arrays),
-    "stablehlo.xor": lambda term, arrays: np.bitwise_xor(*arrays),
-    "stablehlo.not": lambda term, arrays: np.invert(arrays[0]),
+FUNCTIONS: dict[str, Compute] = {
+    "stablehlo.sqrt": np.sqrt,
+    "stablehlo.rsqrt": lambda x: np.asarray(1 / np.sqrt(x)).astype(x.dtype),
+    "stablehlo.cbrt": np.cbrt,
+    "stablehlo.exponential": np.exp,
+    "stablehlo.exponential_minus_one": np.expm1,
+    "stablehlo.log": np.log,
+    "stablehlo.log_plus_one": np.log1p,
+    "stablehlo.logistic": lambda x: np.asarray(1 / (1 + np.exp(-x))).astype(x.dtype),
+    "stablehlo.tanh": np.tanh,
+    "stablehlo.sine": np.sin,
+    "stablehlo.cosine": np.cos,
+    "stablehlo.tan": np.tan,
+    "stablehlo.atan2": np.arctan2,
+    "stablehlo.floor": np.floor,
+    "stablehlo.ceil": np.ceil,
+    "stablehlo.round_nearest_even": np.rint,
+    "stablehlo.round_nearest_afz": away_from_zero,
+    "chlo.erf": _wide(erf),
+    "chlo.erfc": _wide(_erfc),
+    "chlo.sinh": np.sinh,
+    "chlo.cosh": np.cosh,
+    "chlo.asin": np.arcsin,
+    "chlo.acos": np.arccos,
+    "chlo.atan": np.arctan,
+    "chlo.asinh": np.arcsinh,
+    "chlo.acosh": np.arccosh,
+    "chlo.atanh": np.arctanh,
+    "chlo.is_inf": np.isinf,
+    "chlo.is_nan": np.isnan,
 }
 
-
-ELEMENTWISE = frozenset(name.split(".")[1] for name in COMPUTED) - {"dot_general", "reduce"}
+COMPUTED: dict[str, Callable[[Term, Sequence[Array]], Array]] = {
+    **{name: _elementwise(name, function) for name, function in FUNCTIONS.items()},
+    "stablehlo.add": _elementwise("a sum", np.add, _plain(np.add), np.logical_or),
+    "stablehlo.subtract": _elementwise("a difference", np.subtract, _plain(np.subtract)),
+    "stablehlo.multiply": _elementwise("a product", np.multiply, _plain(np.multiply), np.logical_and),
+    "stablehlo.divide": _elementwise("a quotient", np.divide, _in_objects(_quotient)),
+    "stablehlo.remainder": _elementwise("a remainder", np.fmod, _in_objects(_rest)),
+    "stablehlo.power": _elementwise("a power", np.power, _in_objects(_power)),
+    "stablehlo.maximum": _elementwise("a maximum", _larger(np.maximum), _plain(np.maximum), np.logical_or),
+    "stablehlo.minimum": _elementwise("a minimum", _larger(np.minimum), _plain(np.minimum), np.logical_and),
+    "stablehlo.clamp": _elementwise("a clamp", _clamped, _plain(lambda low, x, high: np.minimum(np.maximum(x, low), high))),
+    "stablehlo.negate": _elementwise("a negative", np.negative, _plain(np.negative)),
+    "stablehlo.abs": _elementwise("a magnitude", np.abs, _plain(np.abs)),
+    "stablehlo.sign": _elementwise("a sign", sign, _plain(np.sign)),
+    "stablehlo.is_finite": _elementwise("is_finite", np.isfinite),
+    "stablehlo.and": _elementwise("and", None, _plain(np.bitwise_and), np.logical_and),
+    "stablehlo.or": _elementwise("or", None, _plain(np.bitwise_or), np.logical_or),
+    "stablehlo.xor": _elementwise("xor", None, _plain(np.bitwise_xor), np.logical_xor),
+    "stablehlo.not": _elementwise("not", None, _plain(np.invert), np.logical_not),
+    "stablehlo.shift_left": _elementwise("a shift", None, _in_objects(_shifted_left)),
+    "stablehlo.shift_right_logical": _elementwise("a shift", None, _in_objects(_shifted_right)),
+    "stablehlo.shift_right_arithmetic": _elementwise("a shift", None, _in_objects(_shifted_signed)),
+    "stablehlo.popcnt": _elementwise("popcnt", None, _in_objects(lambda a, bits: (a & ((1 << bits) - 1)).bit_count())),
+    "stablehlo.count_leading_zeros": _elementwise(
+        "count_leading_zeros", None, _in_objects(lambda a, bits: bits - (a & ((1 << bits) - 1)).bit_length())
+    ),
+    "stablehlo.select": lambda term, arrays: np.where(arrays[0], arrays[1], arrays[2]),
+    "stablehlo.compare": _compare,
+    "stablehlo.convert": lambda term, arrays: converted(arrays[0], term.operands[0].tensor.dtype, term.tensor.dtype),
+    "stablehlo.real": lambda term, arrays: np.array(arrays[0].real) if term.operands[0].tensor.dtype.kind == "complex" else arrays[0],
+    "stablehlo.imag": lambda term, arrays: (
+        np.array(arrays[0].imag) if term.operands[0].tensor.dtype.kind == "complex" else np.zeros_like(arrays[0])
+    ),
+    "stablehlo.complex": _complex,
+    "stablehlo.dot_general": _dot,
+    "stablehlo.reduce": _reduce,
+}

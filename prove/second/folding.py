@@ -83,32 +83,31 @@ class Folding:
             double = in_double(t, self.evaluator.recorded)
             if double is not None:
                 root, recorded = double
-                self.evaluator.recorded.update(recorded)
-                better = self.evaluator.value(root)
+                better = self.evaluator.value(root, recorded)
                 value = replace(value, bound=np.abs(wide(value.array) - better.array) + better.bound)
         if not _small(value, share):
             raise Refused("numbers that cancel, or absorb others")
         return value
 
     def _own(self, t: Term, c: Term) -> bool:
-        """Whether one program has the term, and only the other one has it as a constant."""
-        one, other = self.programs
-        return (t in one and t not in other and c in other) or (t in other and t not in one and c in one)
+        """Whether one program has the term and not the constant, and the other one the constant and not the term."""
+        return any(t in one and c not in one and c in other and t not in other for one, other in (self.programs, self.programs[::-1]))
 
-    def _near(self, array: Array, value: Value) -> None:
+    def _near(self, array: Array, value: Value, own: Array | float = 0.0) -> None:
+        """The elements of an array lie within the bounds of a value, and their own."""
         if array.dtype.kind in "biuc":
             if not np.array_equal(array, value.array):
                 raise Refused("the constant has other elements")
             return
         finite = np.isfinite(wide(value.array))
         far = np.abs(wide(array) - wide(value.array))
-        if not np.where(finite, far <= value.bound, same_elements(array, value.array)).all():
+        if not np.where(finite, far <= value.bound + own, same_elements(array, value.array)).all():
             raise Refused("the constant is further away than roundings explain")
 
     def _no_drift(self, t: Term, c: Term, value: Value) -> None:
         for other in {*self.classes.alike(t), *(self.classes.alike(c) if c in self.classes.parent else ())}:
             if other.op is CONSTANT and other is not c and other.type == t.type:
-                self._near(other.attribute("value").array(), value)
+                self._near(other.attribute("value").array(), value, self.evaluator.recorded.get(other, 0.0))
 
     def _no_second_life(self, t: Term, c: Term, known: bool) -> None:
         if c is not t and c in below([t]):

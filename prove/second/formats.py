@@ -27,13 +27,19 @@ def wide(x: Array) -> Array:
     return x.astype(np.float64)
 
 
+def finite(x: Array) -> Array:
+    """Where the elements, complex ones too, are neither infinite nor NaN."""
+    return np.isfinite(x if x.dtype.kind == "c" else wide(x))
+
+
 @dataclass(frozen=True)
 class Format:
-    """Of a float type: the distance from 1 to the next number, the least subnormal, the least normal number."""
+    """Of a float type: the distance from 1 to the next number, the least subnormal, the least normal number, the largest number."""
 
     eps: float
     tiny: float
     normal: float
+    largest: float
 
 
 def roundings(dtype: DType, count: float) -> float:
@@ -45,7 +51,7 @@ def roundings(dtype: DType, count: float) -> float:
 def form(dtype: DType) -> Format:
     """The numbers that bounds are made of."""
     known: Any = ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]
-    return Format(float(known.eps), float(known.smallest_subnormal), float(known.smallest_normal))
+    return Format(float(known.eps), float(known.smallest_subnormal), float(known.smallest_normal), float(known.max))
 
 
 def growth(eps: float, count: int) -> float:

@@ -160,6 +160,9 @@ def _constant(type: Any, text: Any) -> Any:
     count = prod(shape)
     if len(data) != count * found.dtype.numpy.itemsize or found.dtype.kind == "string":
         raise Refused("a constant of other bytes than its type takes")
+    bits = 1 if found.dtype.kind == "bool" else found.dtype.bits
+    if bits < 8 and any(byte >> bits for byte in data):
+        raise Refused("a byte that no element is stored as")
     return constant_of(np.frombuffer(data, found.dtype.numpy).reshape(shape), found.dtype)
 
 

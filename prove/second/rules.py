@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from coset.ir.term import Term
 from coset.prove.second import syntax as l
+from coset.prove.second.absent import mentioned
 from coset.prove.second.answer import CannotSay, Refused, Unknown
 from coset.prove.second.matching import match
 from coset.prove.second.scope import MISSING, Found, Scope, Unbound, value_of
@@ -31,6 +32,7 @@ class Side:
     condition: l.Expression | None
     promise: l.Promise
     earlier: tuple[l.Expression, ...] = ()
+    asked: frozenset[str] = frozenset()  # attributes of a definition that is recognised: its body must determine them
 
 
 @dataclass(frozen=True)
@@ -52,12 +54,12 @@ def named(name: str, entries: dict[str, list[l.Entry]]) -> Named:
     """The rule that a certificate calls `name`.
 
     Raises:
-        Refused: the entry has no such direction.
-        CannotSay: there is no such entry.
+        Refused: there is no such entry, or it has no such direction.
+        CannotSay: it is one of those that take an op.
     """
     parts = NAME.fullmatch(name)
     if parts is None or parts["entry"] not in entries:
-        raise CannotSay(f"no entry for the rule `{name}`")
+        raise Refused(f"no entry for the rule `{name}`")
     sides: list[Side] = []
     for entry in entries[parts["entry"]]:
         sides += directions(entry, parts["way"] or "")
@@ -70,7 +72,8 @@ def directions(entry: l.Entry, way: str) -> list[Side]:
     """The clauses of an entry, in the direction that `way` says."""
     if isinstance(entry, l.Definition):
         sides = clauses(entry)
-        return [turned(side) for side in sides] if way == "recognise" else sides if way in ("", "expand") else []
+        attributes = frozenset(each.name for each in entry.variables if _is_attribute(each))
+        return [replace(turned(side), asked=attributes) for side in sides] if way == "recognise" else sides if way in ("", "expand") else []
     scope = Scope({each.name: each for each in entry.variables}, dict(entry.ops), dict(entry.locals), entry.dialects)
     side = Side(scope, entry.left, entry.right, entry.condition, entry.promise)
     if way in ("", "forward"):
@@ -136,9 +139,18 @@ def substitutions(side: Side, op: str, left: tuple[Term, ...], right: tuple[Term
     if side.scope.is_term(side.right[0][1]) and isinstance(side.right[0][1], l.Call) and "." in side.right[0][1].function:
         pairs = pairs[len(left) :] + pairs[: len(left)]  # an op with all of its parameters says what they are
     for start in starts(side.scope, op):
+        if not _determined(side, start):
+            continue
         for found in _matched(pairs, start):
             for settled in settle(found):
                 yield from conditions(side, settled)
+
+
+def _determined(side: Side, start: Found) -> bool:
+    """Whether the left side, without the operands that are not given, or an equation of the conditions says what each attribute is."""
+    equations = [part for part in conjuncts(side.condition) if isinstance(part, l.Binary) and part.mark == "=="]
+    said = [*(pattern for _, pattern in side.left), *(each for part in equations for each in (part.left, part.right))]
+    return not side.asked or side.asked <= frozenset().union(*(mentioned(each, start) for each in said))
 
 
 def starts(scope: Scope, op: str) -> list[Found]:

@@ -24,7 +24,7 @@ from coset.ir.evaluate import evaluate
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, input_term, make, topological
 from coset.ir.types import DTYPES, F32, TensorType
-from coset.prove.second import ACCEPTS, CANNOT_SAY, REJECTS, Answer, answered, exact, read
+from coset.prove.second import ACCEPTS, REJECTS, Answer, answered, exact, read
 from coset.prove.second.algebra import FUNCTIONS
 from coset.prove.second.answer import Refused, Unknown
 from coset.prove.second.classes import Classes, Contents, below
@@ -350,9 +350,28 @@ def test_the_canonical_text_is_that_of_the_library() -> None:
     assert all(rule.text in own for rule in load().rules)
 
 
-def test_a_name_that_no_entry_has_cannot_be_said() -> None:
+@pytest.mark.parametrize("name", ["no_such_rule", "double_negate.reverse.reverse", "commute[stablehlo.add].reverse", "double_negate in"])
+def test_a_name_that_no_entry_has_is_rejected(name: str) -> None:
+    """The direction stands before the op: `commute.reverse[stablehlo.add]`."""
     before, after, _, lines = example()
-    assert check(before, after, ["no_such_rule", "commute[stablehlo.add]"], lines).verdict == CANNOT_SAY
+    assert check(before, after, [name, "commute[stablehlo.add]"], lines).verdict == REJECTS
+
+
+def gemm(beta: float, *c: Term) -> Term:
+    return make("onnx.Gemm", (X, M, *(c or (absent(),))), {"alpha": 0.5, "beta": beta, "transA": 0, "transB": 0})
+
+
+def test_what_a_body_does_not_determine_is_not_recognised() -> None:
+    """Without a summand nothing says what its factor is: a Gemm means the product whatever that is, and the product is the plain Gemm."""
+    product = op("multiply", splat(0.5, N, 5), dot(X, M, lhs_contract=(1,), rhs_contract=(0,)))
+    assert holds("onnx.Gemm.recognise#8", product, gemm(1.0))
+    for beta in (float(np.nextafter(np.float32(1), np.float32(2))), 2.0, 0.0):
+        assert holds("onnx.Gemm", gemm(beta), product)
+        assert not holds("onnx.Gemm.recognise#8", product, gemm(beta))
+    summand = x_("c", 5)
+    sum_of = op("add", product, op("multiply", splat(3, N, 5), broadcast(summand, (N, 5), (1,))))
+    assert holds("onnx.Gemm.recognise", sum_of, gemm(3.0, summand))
+    assert not holds("onnx.Gemm.recognise", sum_of, gemm(4.0, summand))
 
 
 @pytest.mark.parametrize(
