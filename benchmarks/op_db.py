@@ -4,8 +4,9 @@
 
 Of each op and each element type that it takes on a CPU: the first of torch's sample inputs, one more that the op's name draws, and the
 first without elements, where eager torch takes that. What is compared: the structure of the results, element types, shapes, values (NaN and
-infinities at the same places; numbers within 20 times the tolerance of `torch.testing`, of the largest number of the result) and what was
-written into the inputs. With `--record` ops that stand in the file are not run again; without one only what is wrong is printed.
+infinities at the same places; numbers within 20 times the tolerance of `torch.testing`, twice for bf16, of the largest number of the
+result) and what was written into the inputs. With `--record` ops that stand in the file are not run again; without one only what is wrong
+is printed.
 
 Workers are processes: an op that takes more than `--seconds` for a sample, or ends its process, is told and the next one begun. The list is
 torch's (`torch.testing._internal.common_methods_invocations`), which asks for the package expecttest.
