@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from coset.dialects import onnx_indexing, onnx_ops, stablehlo_data
 from coset.dialects.aten_node import AtenNode, Built, NoTerm, aten, by_onnx, convert, wide
-from coset.dialects.hub_terms import is_splat, numpy_broadcast, numpy_shape, reshape, splat, transpose
+from coset.dialects.hub_terms import broadcast, is_splat, numpy_broadcast, numpy_shape, reshape, splat, transpose
 from coset.dialects.onnx_arithmetic import compare, concatenate, divide, fold, iota, maximum, multiply, select, subtract, unsqueeze
 from coset.dialects.onnx_indexing import cropped, from_front
 from coset.ir import dims
@@ -100,7 +102,7 @@ def _segment_sums(x: Term, places: Term, count: Dim) -> Term:
 def _gather(node: AtenNode) -> Built:
     x, index = node.term("self"), node.term("index")
     if x.tensor.rank == 0:
-        return x
+        return broadcast(x, node.shape, ())  # the one element, wherever it is asked for
     axis = node.axis(x)
     (found,) = by_onnx("GatherElements", (x, index), {"axis": axis})
     return found
@@ -169,6 +171,8 @@ def _vectors(x: Term, axes: list[int], indices: list[Term], shape: Shape) -> Ter
 @aten("index.Tensor")
 def _index(node: AtenNode) -> Built:
     x = node.term("self")
+    if 0 in node.shape:  # nothing is read, also of a tensor that has no elements
+        return splat(np.zeros((), node.dtype.numpy), node.dtype, node.shape)
     axes, indices, shape, adjacent = _indexed(node, x)
     if len(axes) == 1:
         return make("onnx.Gather", (x, indices[0]), {"axis": axes[0]})

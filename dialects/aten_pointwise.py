@@ -94,6 +94,8 @@ def _abs(node: AtenNode) -> Built:
 def _sign(node: AtenNode) -> Built:
     """NaN has the sign 0 in torch, and NaN in the hub."""
     x = node.term("self")
+    if x.tensor.dtype.kind in ("uint", "bool"):
+        return convert(compare(x, "NE", 0), x.tensor.dtype) if x.tensor.dtype.kind == "uint" else x
     if x.tensor.dtype.kind not in ("float", "int"):
         raise NoTerm(f"the sign of {x.tensor.dtype} has no term")
     found = make("stablehlo.sign", (x,))

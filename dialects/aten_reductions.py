@@ -14,7 +14,7 @@ from coset.dialects.onnx_selection import ordered
 from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.term import Term, make
-from coset.ir.types import DType
+from coset.ir.types import U8, DType
 
 PRIMITIVES = (onnx_ops, stablehlo_regions)  # their ops are made here
 
@@ -119,6 +119,7 @@ def _any(node: AtenNode) -> Built:
 def _place(node: AtenNode, x: Term, axis: Any, name: str) -> Term:
     """Where the extreme element is along `axis`, or in the flat tensor where there is none; the first one of equals."""
     flat = axis is None
+    x = convert(x, U8) if x.tensor.dtype.kind == "bool" else x
     vector = reshape(x, (x.tensor.elements,)) if flat or x.tensor.rank == 0 else x
     at = 0 if flat else axis_of(axis, x.tensor.rank)
     return make(f"onnx.{name}", (vector,), {"axis": at, "select_last_index": 0})

@@ -44,5 +44,18 @@ def test_what_differs_is_told() -> None:
     assert "off" in op_db.apart(x, x + torch.tensor([0.0, 0.1, 0.0]))
     assert "NaN" in op_db.apart(x, x.nan_to_num(5.0))
     assert "float64" in op_db.apart(x.double(), x)
+    narrow = torch.tensor([1.0, 2.0], dtype=torch.bfloat16)
+    assert "off" in op_db.apart(narrow * 1.1, narrow) and not op_db.apart(narrow * 1.01, narrow)
     assert op_db.apart(x.long(), x.long() + 1).endswith(op_db.ELEMENTS)
     assert op_db.apart({"a": x}, {"a": x + 1}) and op_db.apart({"a": x}, {"b": x})
+
+
+def test_what_torch_compiles_otherwise_than_it_runs_is_told_apart() -> None:
+    """Of bf16 pixels eager torch takes a neighbour on a CPU, and what it compiles does not (`findings/`)."""
+    image = torch.arange(300).remainder(128).to(torch.bfloat16).reshape(1, 1, 1, 300)
+    grid = torch.tensor([0.25, 0.0], dtype=torch.bfloat16).reshape(1, 1, 1, 2)
+    call = lambda image, grid: torch.nn.functional.grid_sample(image, grid, "nearest", align_corners=False)  # noqa: E731
+    run = lambda call: call(image, grid)  # noqa: E731
+    assert op_db.as_torch_compiles(run, call, torch.full((1, 1, 1, 1), 187.0 % 128, dtype=torch.bfloat16))
+    assert not op_db.as_torch_compiles(run, call, torch.full((1, 1, 1, 1), 3.0, dtype=torch.bfloat16))
+    assert not op_db.overflowed(lambda x, *_: x.no_such_method(), type("Sample", (), {"input": grid, "args": (), "kwargs": {}}), grid)

@@ -58,6 +58,13 @@ RARE = {
     "softmax of no columns": (lambda x: x.softmax(-1), (torch.zeros(3, 0),)),
     "one element": (lambda x: torch.full((1,), 3.0), (X,)),
     "one element, spread": (lambda x: torch.ones(1).expand(3), (X,)),
+    "rows of nothing": (lambda x, i: x[i], (torch.zeros(0, 3), torch.zeros(0, dtype=torch.long))),
+    "elements of nothing": (lambda x, i: x[i, i], (torch.zeros(0, 0), torch.zeros(0, dtype=torch.long))),
+    "a scalar, taken often": (lambda x, i: x.gather(0, i), (torch.tensor(2.0), torch.zeros(3, dtype=torch.long))),
+    "a scalar, taken once": (lambda x, i: x.gather(0, i), (torch.tensor(2.0), torch.zeros(1, dtype=torch.long))),
+    "signs of unsigned integers": (torch.sign, (torch.tensor([0, 1, 200], dtype=torch.uint8),)),
+    "signs of booleans": (torch.sign, (Y > 0,)),
+    "where booleans are largest": (lambda x: x.max(1).indices + 2 * x.min(1).indices, (torch.tensor([[False, True], [True, False]]),)),
     "windows of a scalar": (lambda x: torch.unfold_copy(x, 0, 1, 1), (torch.tensor(2.0),)),
 }  # fmt: skip
 
@@ -103,6 +110,16 @@ def test_coordinates_that_are_no_numbers_are_those_of_torch(mode: str, padding: 
     grid = torch.tensor([[NAN, 0.0], [0.0, NAN], [INF, 0.0], [0.0, -INF], [0.3, 0.3], [-2.2, 0.2], [1e9, 0.2]]).reshape(1, 1, 7, 2)
     call = lambda image, grid: torch.nn.functional.grid_sample(image, grid, mode, padding, align_corners=False)  # noqa: E731
     torch.testing.assert_close(compiled(call, image, grid), call(image, grid), equal_nan=True)
+
+
+def test_places_of_pixels_are_computed_in_f32_at_least() -> None:
+    """The places 187 and 187 of 300 and 500 pixels, which bf16 has exactly; eager torch takes the neighbour on a CPU (`findings/`)."""
+    call = lambda image, grid: torch.nn.functional.grid_sample(image, grid, "nearest", align_corners=False)  # noqa: E731
+    for count, coordinate in ((300, 0.25), (500, -0.25)):
+        torch._dynamo.reset()
+        image = (torch.arange(count) == 187).to(torch.bfloat16).reshape(1, 1, 1, count)
+        grid = torch.tensor([coordinate, 0.0], dtype=torch.bfloat16).reshape(1, 1, 1, 2)
+        assert compiled(call, image, grid).tolist() == [[[[1.0]]]]
 
 
 # ---------------------------------------------------------------- our own faults
