@@ -8,7 +8,7 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -270,24 +270,35 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
 
 
-def evaluate_opaque(term: Term, arrays: Sequence[Any], source: Mapping[str, Any]) -> Any:
-    """The value of one opaque node of an ONNX program on `arrays` (None where an operand is absent or a token), a tuple if it has
-    several results; `source` is its program's `source`. Where ONNX Runtime has no kernel ONNX's own evaluator computes it.
+Runs = Callable[[bytes, Feed], list[Any]]
+
+
+def node_values(model: bytes, feed: Feed) -> list[Any]:
+    """The outputs of a model of one node, by ONNX Runtime, or where that has no kernel by ONNX's own evaluator.
 
     Raises:
-        CosetError: neither can compute the node.
+        CosetError: neither can compute it.
+    """
+    try:
+        return list(Session(model).run(feed).values())
+    except CosetError as refused:
+        try:
+            return run_reference(model, feed)
+        except CosetError:
+            raise refused from None
+
+
+def evaluate_opaque(term: Term, arrays: Sequence[Any], source: Mapping[str, Any], run: Runs = node_values) -> Any:
+    """The value of one opaque node of an ONNX program on `arrays` (None where an operand is absent or a token), a tuple if it has
+    several results; `source` is its program's `source`. `run` runs the model of that node.
+
+    Raises:
+        CosetError: as `run`.
     """
     if not isinstance(term.attribute("payload"), bytes):
         raise CosetError(f"an opaque op that is no ONNX node cannot be computed: {str(term.attribute('payload'))[:60]}")
-    model = node_model(term, source).SerializeToString()
     feed = {f"x{index}": array for index, (operand, array) in enumerate(zip(term.operands, arrays, strict=True)) if _holds_value(operand)}
-    try:
-        values = list(Session(model).run(feed).values())
-    except CosetError as refused:
-        try:
-            values = run_reference(model, feed)
-        except CosetError:
-            raise refused from None
+    values = run(node_model(term, source).SerializeToString(), feed)
     if not isinstance(term.type, TupleType):
         return values[0]
     rest = iter(values)

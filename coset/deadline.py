@@ -42,7 +42,7 @@ class Talk:
 
     def more(self, seconds: float, otherwise: CosetError) -> None:
         """Something else begins that may take so long; where it does not end, or dies, `otherwise` is what was found out."""
-        self._sender.send(("more", (seconds, _parts(otherwise))))
+        self._sender.send(("more", (seconds, error_parts(otherwise))))
 
 
 def within(
@@ -112,9 +112,9 @@ def _answer(receiver: Connection, seconds: float, say: Callable[[str], None], do
             say(value)
         elif kind == "more":
             more, parts = value
-            deadline, otherwise = time.monotonic() + more, _error(parts)
+            deadline, otherwise = time.monotonic() + more, error_of(parts)
         elif kind == "mistake":
-            raise _error(value)
+            raise error_of(value)
         elif kind == "fault":
             error, trace = value
             error.add_note(trace)
@@ -129,26 +129,26 @@ def _child(work: Callable[[Talk], Any], sender: Connection, words: IO[bytes], pa
         try:
             message = ("done", work(Talk(sender)))
         except CosetError as error:
-            message = ("mistake", _parts(error))
+            message = ("mistake", error_parts(error))
         except BaseException as error:
-            message = ("fault", (_sendable(error), traceback.format_exc()))
+            message = ("fault", (sendable(error), traceback.format_exc()))
         sender.send(message)
     except BrokenPipeError:
         pass  # nobody listens any more
 
 
-def _parts(error: CosetError) -> tuple[type[CosetError], tuple[Any, ...], dict[str, Any]]:
+def error_parts(error: CosetError) -> tuple[type[CosetError], tuple[Any, ...], dict[str, Any]]:
     """The class of an error and what it holds: its constructor may ask for more than a copy can give it."""
     return type(error), error.args, dict(error.__dict__)
 
 
-def _error(parts: tuple[type[CosetError], tuple[Any, ...], dict[str, Any]]) -> CosetError:
+def error_of(parts: tuple[type[CosetError], tuple[Any, ...], dict[str, Any]]) -> CosetError:
     kind, args, own = parts
     error = kind.__new__(kind, *args)
     error.__dict__.update(own)
     return error
 
 
-def _sendable(error: BaseException) -> BaseException:
+def sendable(error: BaseException) -> BaseException:
     """What the other process can make again: exceptions of libraries may ask for more than a copy gives them."""
     return error if type(error).__module__ == "builtins" else RuntimeError(f"{type(error).__name__}: {error}")

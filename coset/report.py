@@ -74,6 +74,7 @@ def report_of(
         },
         "rules": [u.summary() for u in usage],
         "folded": folded,
+        "not_folded": list(task.job.lost),
         "functions": [each.summary() for each in task.functions],
         "opaque": _names(task.program, "builtin.opaque"),
         "kept": _names(task.program, "onnx.node"),

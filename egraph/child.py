@@ -137,8 +137,17 @@ def how_it_ended(code: int, words: str) -> str:
     return last or f"it ended with exit code {code}"
 
 
+_settled: list[int] = []  # the id of this process, where it is one that may be lost
+
+
+def is_settled() -> bool:
+    """Whether this process is one of ours (`settle`), whose death or delay its parent waits for."""
+    return os.getpid() in _settled
+
+
 def settle(words: IO[bytes], parent: int) -> None:
     """Make this process, which `parent` forked, one that ends with it, whose interrupts are the parent's, and that says `words` alone."""
+    _settled.append(os.getpid())
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
     end_with(parent)
     faulthandler.disable()
