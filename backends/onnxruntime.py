@@ -47,6 +47,7 @@ _FOREIGN = {  # element types that the binding does not give back as arrays; tho
 }  # fmt: skip
 
 
+_MAPS = ("map(int64,tensor(float))", "map(string,tensor(float))")  # that the binding makes of dictionaries
 _UNKNOWN = ("NOT_IMPLEMENTED", "is not a registered function/op")  # what it says of nodes that it cannot run
 
 
@@ -142,6 +143,9 @@ class Session:
             kind = NotLoaded if any(word in str(error) for word in _UNKNOWN) else CosetError
             help = "kernels for ops of its own come with --custom-op-library" if _UNKNOWN[1] in str(error) else ""
             raise kind(f"ONNX Runtime does not load {name}: {_first_line(error)}", help=help) from None
+        maps = [value for value in self._session.get_inputs() if value.type.startswith("map(") and value.type not in _MAPS]
+        if maps:
+            raise NotLoaded(f"ONNX Runtime takes no {maps[0].type} from Python, which the input `{maps[0].name}` of {name} is")
         self.inputs = tuple(value.name for value in self._session.get_inputs())
         self.defaults = tuple(value.name for value in self._session.get_overridable_initializers())
         self.outputs = tuple(value.name for value in self._session.get_outputs())
