@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from coset.backends.onnxruntime import Session
+from coset.deadline import spared
 from coset.feeds import ENDS, INFINITE, MIXED, OTHER_SIZES, SAMPLE, Case, Draw, Feed, cases, cases_of_bits, trials, with_other_sizes
 from coset.frontends.onnx_seeds import with_seeds
 from coset.infinities import LOST, Exact, ExactOutputs, problem_at_infinities
@@ -188,7 +189,7 @@ class Oracle:
         self.skipped, self.runs, self.binding, refusal = [], [], dict(binding), ""
         for case in self._draw(program, binding, seed):
             try:
-                outputs = session.run(case.feed)
+                outputs = spared(partial(session.run, case.feed), f"the original on {case.name} inputs")
             except CosetError as error:
                 if case.name == OTHER_SIZES:
                     continue  # they are a choice of ours

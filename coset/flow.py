@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -25,6 +26,7 @@ from coset.ir.term import Term
 from coset.lowering.live import Steps
 from coset.measured import Candidate, race
 from coset.memory import choose, live_bytes
+from coset.noise import weight_bytes
 from coset.prove.certificate import Certificate
 from coset.prove.certificate_file import packed
 from coset.reference import read_program
@@ -133,7 +135,7 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
             begun = time.perf_counter()
             progress("comparing with the original")
             judging = partial(_judged, task, flow, made, path, folder, len(left_out))
-            judged = within(judging, task.job.check_seconds, say=progress)
+            judged = within(judging, task.job.check_seconds, say=progress, memory=_most_memory(task))
             spent = spent.more(made.seconds, time.perf_counter() - begun)
             if not judged.breaks:
                 break
@@ -157,6 +159,12 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
     certificate, said = _certified(task, made.solved, path) if task.job.certified else (None, None)
     found = {**report, "memory": memory, "session": session, "left_out": left_out, "measured": measured, "certificate": said}
     return made.program, found, certificate
+
+
+def _most_memory(task: Task) -> int:
+    """Bytes by which the process of a comparison may grow: what the machine has, beside the weights of both models, which lie in files.
+    What needs more (a size that was drawn and means a huge tensor) is refused by the runtime there, and ends nothing else."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") + 2 * weight_bytes(task.program)
 
 
 @dataclass(frozen=True)

@@ -172,7 +172,7 @@ def _interrupts() -> Iterator[Callable[[], bool]]:
 
 def _child(search: Search, sender: multiprocessing.connection.Connection, limit: int, words: IO[bytes], parent: int) -> None:
     settle(words, parent)
-    _limit_memory(limit)
+    limit_memory(limit)
     gc.set_threshold(*COLLECTED)
     gc.enable()
     keep_engines()
@@ -199,7 +199,7 @@ def _child(search: Search, sender: multiprocessing.connection.Connection, limit:
             sender.send(("crash", traceback.format_exc()))
 
 
-def _limit_memory(limit: int) -> None:
+def limit_memory(limit: int) -> None:
     """Let this process grow by `limit` bytes of address space; where the system does not say how large it is, it stays unlimited."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
