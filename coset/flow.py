@@ -18,6 +18,7 @@ from coset.egraph.growth import SILENT
 from coset.extract.candidates import strayed
 from coset.extract.cost import Printable
 from coset.extract.select import reprice
+from coset.inside import Inside
 from coset.ir.collector import no_collection
 from coset.ir.errors import CosetError
 from coset.ir.held import working_folder
@@ -383,7 +384,7 @@ def _settled(task: Task, flow: Flow, compare: Compare, made: _Made, path: Path) 
 
 def _usage(task: Task, solved: Solved) -> list[Usage]:
     """The rules that were used, also inside functions that stay."""
-    return together([used_rules(solved), *(each.usage for each in task.functions)])
+    return together([used_rules(solved), *(each.usage for each in task.functions if isinstance(each, Inside))])
 
 
 def _exact(task: Task, flow: Flow, folded: int, usage: Sequence[Usage]) -> bool:

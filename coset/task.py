@@ -49,7 +49,7 @@ from coset.targets.target import Target, get_target, target_names
 from coset.zones import Zone, split
 
 if TYPE_CHECKING:
-    from coset.inside import Inside
+    from coset.inside import AsItCame, Inside
 
 assert coset.dialects  # imported so that every op and definition is registered
 
@@ -110,14 +110,14 @@ class Job:
 @dataclass(frozen=True)
 class Task:
     """The program that was read and what it is searched with: `binding` gives numbers to its dim symbols; `runtime` computes its constants,
-    where the result is for one. `functions`: of the model's own, which stay and are smaller now."""
+    where the result is for one. `functions`: those of the model's own that stay, smaller or as they came."""
 
     job: Job
     program: Program
     binding: Mapping[str, int]
     phases: Sequence[Phase]
     runtime: Runtime | None = None
-    functions: Sequence[Inside] = ()
+    functions: Sequence[Inside | AsItCame] = ()
 
 
 def usual_dims(program: Program, given: Mapping[str, int]) -> dict[str, int]:
