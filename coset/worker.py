@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import multiprocessing
 import os
 import sys
@@ -153,3 +154,4 @@ def _serve(connection: Connection, words: IO[bytes], parent: int) -> None:
 
 
 WORKER = Worker()  # for all of this process
+atexit.register(WORKER.end)
