@@ -33,6 +33,7 @@ from coset.prove.certificate_file import packed
 from coset.reference import read_program
 from coset.regionwise import Solved
 from coset.report import Seconds, report_of
+from coset.rounding import AT_ENDS, by_rounding, only_at_ends, usual
 from coset.rules.elaborated import DIALECTS, LIBRARY
 from coset.rules.rule import Rule
 from coset.targets.running import Running
@@ -188,13 +189,15 @@ def _judged(task: Task, flow: Flow, made: _Made, path: Path, folder: Path, left_
     check, exact = compare(path, exact=made.exact, exceptions=made.exceptions), made.exact
     if exact and not check.ok and not _keeps_bits(task, flow, compare, attempt):
         check, exact = replace(compare(path, exact=False, exceptions=made.exceptions), loose=LOOSE), False
+    if not check.ok:
+        check = _as_rounded(task, flow, compare, made, path, attempt, check)
     scales: Scales | None = None
     if check.ok:
         scales = scales_of(task.program, check.binding)
         check = scales.compare(check, made.program, made.exceptions)
     settled, breaks = None, ""
     if check.ok:
-        settled = _settled(task, flow, compare, made, path)
+        settled = _settled(task, flow, compare, made, path, check)
     else:
         talk.more(task.job.check_seconds + TRIALS * task.job.limits.seconds, _unblamed(check))
         heavy = None if scales is None else scales.compare
@@ -351,6 +354,21 @@ def _keeps_bits(task: Task, flow: Flow, compare: Compare, attempt: Path) -> bool
     return compare(attempt, exact=True).ok
 
 
+def _as_rounded(
+    task: Task, flow: Flow, compare: Compare, made: _Made, path: Path, attempt: Path, check: CheckReport
+) -> CheckReport:  # fmt: skip
+    """The comparison by the evaluator of what differs at the ends alone, where the program as it was read, which is written to `attempt`,
+    does so too when the runtime runs it; else `check`."""
+    if not only_at_ends(check) or not flow.bitwise or not flow.runs(compare) or task.job.keep:
+        return check
+    flow.write(task.program, attempt, None)
+    if compare(attempt, exact=False).ok:
+        return check  # a rule does it
+    written = read_program(path, inline=not task.job.keep_functions)
+    found = by_rounding(task.program, written, check, exact=made.exact, exceptions=made.exceptions)
+    return check if found is None else found
+
+
 def _without(task: Task, family: str) -> Task:
     """The task without the rules of one entry."""
     kept = [phase.where(lambda rule: rule.family != family) for phase in task.phases]
@@ -362,10 +380,11 @@ def _ours(rule: Rule) -> bool:
     return Path(rule.place.file).resolve().parent in (LIBRARY, DIALECTS)
 
 
-def _settled(task: Task, flow: Flow, compare: Compare, made: _Made, path: Path) -> running.Settled | None:
+def _settled(task: Task, flow: Flow, compare: Compare, made: _Made, path: Path, check: CheckReport) -> running.Settled | None:
     """The options with which what was made, written at `path` with those `wanted`, is handed out; written again where they are others.
 
-    The runtime's optimizer rounds where it likes: that is held to the tolerance, also where the rules keep every bit.
+    The runtime's optimizer rounds where it likes: that is held to the tolerance, also where the rules keep every bit. Where the runtime
+    differs at the ends without its optimizer, and the evaluator has judged (`check`), nothing is asked there.
     """
     sessions = task.job.target.sessions
     if made.wanted is None or sessions is None:
@@ -374,10 +393,11 @@ def _settled(task: Task, flow: Flow, compare: Compare, made: _Made, path: Path) 
         flow.write(made.program, path, None)
         return None
     task.job.progress("comparing as it will be run")
+    seen: Callable[[CheckReport], CheckReport] = usual if check.loose == AT_ENDS else lambda report: report
     return running.settle(
         made.wanted,
         sessions.levels,
-        lambda options: compare(path, exact=False, running=options, exceptions=made.exceptions),
+        lambda options: seen(compare(path, exact=False, running=options, exceptions=made.exceptions)),
         lambda options: flow.write(made.program, path, options),
     )
 
