@@ -14,8 +14,8 @@ from multiprocessing.connection import Connection
 from typing import IO, Any, TypeVar
 
 import coset.ir.sent
-from coset.egraph.child import DYING, how_it_ended, limit_memory, settle
 from coset.ir.errors import CosetError
+from coset.ir.forked import DYING, how_it_ended, limit_memory, settle
 
 assert coset.ir.sent  # what goes to the other process keeps its identity there
 

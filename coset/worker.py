@@ -18,8 +18,8 @@ from typing import IO, Any, TypeVar
 
 import coset.ir.sent
 from coset.deadline import error_of, error_parts, sendable
-from coset.egraph.child import DYING, how_it_ended, is_settled, settle
 from coset.ir.errors import CosetError
+from coset.ir.forked import DYING, how_it_ended, is_settled, settle
 
 assert coset.ir.sent  # what goes to the other process keeps its identity there
 
