@@ -8,7 +8,7 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,7 @@ _FOREIGN = {  # element types that the binding does not give back as arrays; tho
 }  # fmt: skip
 
 
+_MAPS = ("map(int64,tensor(float))", "map(string,tensor(float))")  # that the binding makes of dictionaries
 _UNKNOWN = ("NOT_IMPLEMENTED", "is not a registered function/op")  # what it says of nodes that it cannot run
 
 
@@ -142,6 +143,9 @@ class Session:
             kind = NotLoaded if any(word in str(error) for word in _UNKNOWN) else CosetError
             help = "kernels for ops of its own come with --custom-op-library" if _UNKNOWN[1] in str(error) else ""
             raise kind(f"ONNX Runtime does not load {name}: {_first_line(error)}", help=help) from None
+        maps = [value for value in self._session.get_inputs() if value.type.startswith("map(") and value.type not in _MAPS]
+        if maps:
+            raise NotLoaded(f"ONNX Runtime takes no {maps[0].type} from Python, which the input `{maps[0].name}` of {name} is")
         self.inputs = tuple(value.name for value in self._session.get_inputs())
         self.defaults = tuple(value.name for value in self._session.get_overridable_initializers())
         self.outputs = tuple(value.name for value in self._session.get_outputs())
@@ -270,24 +274,35 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
 
 
-def evaluate_opaque(term: Term, arrays: Sequence[Any], source: Mapping[str, Any]) -> Any:
-    """The value of one opaque node of an ONNX program on `arrays` (None where an operand is absent or a token), a tuple if it has
-    several results; `source` is its program's `source`. Where ONNX Runtime has no kernel ONNX's own evaluator computes it.
+Runs = Callable[[bytes, Feed], list[Any]]
+
+
+def node_values(model: bytes, feed: Feed) -> list[Any]:
+    """The outputs of a model of one node, by ONNX Runtime, or where that has no kernel by ONNX's own evaluator.
 
     Raises:
-        CosetError: neither can compute the node.
+        CosetError: neither can compute it.
+    """
+    try:
+        return list(Session(model).run(feed).values())
+    except CosetError as refused:
+        try:
+            return run_reference(model, feed)
+        except CosetError:
+            raise refused from None
+
+
+def evaluate_opaque(term: Term, arrays: Sequence[Any], source: Mapping[str, Any], run: Runs = node_values) -> Any:
+    """The value of one opaque node of an ONNX program on `arrays` (None where an operand is absent or a token), a tuple if it has
+    several results; `source` is its program's `source`. `run` runs the model of that node.
+
+    Raises:
+        CosetError: as `run`.
     """
     if not isinstance(term.attribute("payload"), bytes):
         raise CosetError(f"an opaque op that is no ONNX node cannot be computed: {str(term.attribute('payload'))[:60]}")
-    model = node_model(term, source).SerializeToString()
     feed = {f"x{index}": array for index, (operand, array) in enumerate(zip(term.operands, arrays, strict=True)) if _holds_value(operand)}
-    try:
-        values = list(Session(model).run(feed).values())
-    except CosetError as refused:
-        try:
-            values = run_reference(model, feed)
-        except CosetError:
-            raise refused from None
+    values = run(node_model(term, source).SerializeToString(), feed)
     if not isinstance(term.type, TupleType):
         return values[0]
     rest = iter(values)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from coset.backends.onnxruntime import Session
+from coset.deadline import spared
 from coset.feeds import ENDS, INFINITE, MIXED, OTHER_SIZES, SAMPLE, Case, Draw, Feed, cases, cases_of_bits, trials, with_other_sizes
-from coset.frontends.onnx_seeds import with_seeds
 from coset.infinities import LOST, Exact, ExactOutputs, problem_at_infinities
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
@@ -24,6 +24,7 @@ from coset.ir.term import Term
 from coset.lowering.onnx import write
 from coset.noise import floating, largest_step, moved, nudged, rounded, weight_bytes, wide
 from coset.prove.error_bound import roundoff
+from coset.seeds import with_seeds
 from coset.targets.running import Running
 
 # How many times its own rounding noise an output may move. The noise is what moving every float input and constant by one rounding
@@ -190,7 +191,7 @@ class Oracle:
         self.skipped, self.runs, self.binding, refusal = [], [], dict(binding), ""
         for case in self._draw(program, binding, seed):
             try:
-                outputs = session.run(case.feed)
+                outputs = spared(partial(session.run, case.feed), f"the original on {case.name} inputs")
             except CosetError as error:
                 if case.name == OTHER_SIZES:
                     continue  # they are a choice of ours

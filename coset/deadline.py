@@ -8,14 +8,14 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from typing import IO, Any, TypeVar
 
 import coset.ir.sent
-from coset.egraph.child import DYING, how_it_ended, settle
 from coset.ir.errors import CosetError
+from coset.ir.forked import DYING, how_it_ended, limit_memory, settle
 
 assert coset.ir.sent  # what goes to the other process keeps its identity there
 
@@ -23,6 +23,7 @@ T = TypeVar("T")
 USUAL = 600.0  # s, for a comparison
 ASKED_EVERY = 0.5  # s, between looks at the user's interrupt
 LONGER = "nothing was written; does a loop of the model end? More time: --check-time-limit S; smaller numbers for free dims: --dim NAME=N"
+MOST_LOST = 4  # parts of the work that may end its process, each of which is left out when it begins again
 SMALLER = "nothing was written; does the model run by itself, in the memory that there is? --dim NAME=N gives smaller numbers to free dims"
 
 
@@ -42,7 +43,39 @@ class Talk:
 
     def more(self, seconds: float, otherwise: CosetError) -> None:
         """Something else begins that may take so long; where it does not end, or dies, `otherwise` is what was found out."""
-        self._sender.send(("more", (seconds, _parts(otherwise))))
+        self._sender.send(("more", (seconds, error_parts(otherwise))))
+
+
+@dataclass
+class _Perils:
+    """What may end this process, in its order, and of which it has ended before."""
+
+    sender: Connection
+    lost: Mapping[int, str]
+    count: int = 0
+
+
+_perils: list[_Perils] = []  # of this process, where it is one that `within` began
+
+
+def spared(part: Callable[[], T], what: str) -> T:
+    """The result of a `part` of the work that may end its process, and may be left out: then the work begins again, and comes here once
+    more. Elsewhere than in the work it is done as any.
+
+    Raises:
+        CosetError: as the part does, or the process ended here before.
+    """
+    if not _perils:
+        return part()
+    perils = _perils[-1]
+    number, perils.count = perils.count, perils.count + 1
+    if number in perils.lost:
+        raise CosetError(f"the process is gone; {perils.lost[number]}")
+    perils.sender.send(("at", (number, what)))
+    try:
+        return part()
+    finally:
+        perils.sender.send(("past", None))
 
 
 def within(
@@ -52,34 +85,65 @@ def within(
     say: Callable[[str], None] = lambda _: None,
     doing: str = "the comparison",
     each: bool = False,
+    memory: int | None = None,
 ) -> T:
     """The result of `work`, done in a forked process within `seconds`, or `each` stage that it tells within so many. It tells them `say`.
+    The process may grow by `memory` bytes. Where a part of the work that is `spared` ends it, the work begins again without that part, a
+    few times, in the seconds that are left.
 
     Raises:
         CosetError: as the work does. Unknown: it did not end in time, or its process died.
     """
+    deadline = time.monotonic() + seconds
+    lost: dict[int, str] = {}
+    while True:
+        left = seconds if each else max(0.0, deadline - time.monotonic())
+        found = _tried(work, _Limits(seconds, left, each, memory), lost, say, doing)
+        if not isinstance(found, _Died):
+            result: T = found.value
+            return result
+        if found.otherwise is not None:
+            raise found.otherwise
+        if found.at is None or len(lost) == MOST_LOST:
+            raise Unknown(f"the process of {doing} is gone; {found.how}", help=SMALLER)
+        number, what = found.at
+        lost[number] = found.how
+        say(f"warning: {what} ended the process, and is left out; {found.how}")
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """Seconds as they are told, those that are left, and the bytes by which a process may grow."""
+
+    seconds: float
+    left: float
+    each: bool
+    memory: int | None
+
+
+def _tried(
+    work: Callable[[Talk], Any], limits: _Limits, lost: Mapping[int, str], say: Callable[[str], None], doing: str
+) -> _Done | _Died:  # fmt: skip
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     sys.stdout.flush()
     sys.stderr.flush()
     with tempfile.TemporaryFile() as words:
-        child = context.Process(target=_child, args=(work, sender, words, os.getpid()))
+        child = context.Process(target=_child, args=(work, sender, words, os.getpid(), lost, limits.memory))
         child.start()
         sender.close()
         try:
-            found = _answer(receiver, seconds, say, doing, each)
-            if not isinstance(found, _Died):
-                result: T = found.value
-                return result
-            child.join(DYING)  # its pipe closes before it is gone
+            found = _answer(receiver, limits, say, doing)
+            if isinstance(found, _Died):
+                child.join(DYING)  # its pipe closes before it is gone
         finally:
             child.kill()
             child.join()
             receiver.close()
-        words.seek(0)
-        raise found.otherwise or Unknown(
-            f"the process of {doing} is gone; {how_it_ended(child.exitcode or 0, words.read().decode(errors='replace'))}", help=SMALLER
-        )
+        if isinstance(found, _Died):
+            words.seek(0)
+            return replace(found, how=how_it_ended(child.exitcode or 0, words.read().decode(errors="replace")))
+        return found
 
 
 @dataclass(frozen=True)
@@ -89,12 +153,17 @@ class _Done:
 
 @dataclass(frozen=True)
 class _Died:
+    """What was found out before, the part that the process was in, which may be left out, and how it ended."""
+
     otherwise: CosetError | None
+    at: tuple[int, str] | None
+    how: str = ""
 
 
-def _answer(receiver: Connection, seconds: float, say: Callable[[str], None], doing: str, each: bool) -> _Done | _Died:
-    deadline, stage = time.monotonic() + seconds, ""
+def _answer(receiver: Connection, limits: _Limits, say: Callable[[str], None], doing: str) -> _Done | _Died:
+    seconds, deadline, stage = limits.seconds, time.monotonic() + limits.left, ""
     otherwise: CosetError | None = None
+    at: tuple[int, str] | None = None
     while True:
         left = deadline - time.monotonic()
         if not receiver.poll(min(max(0.0, left), ASKED_EVERY)):
@@ -105,16 +174,18 @@ def _answer(receiver: Connection, seconds: float, say: Callable[[str], None], do
         try:
             kind, value = receiver.recv()
         except (EOFError, OSError):  # OSError: it died in the middle of a message
-            return _Died(otherwise)
+            return _Died(otherwise, at)
         if kind == "say":
             if not value.startswith("warning:"):
-                stage, deadline = value, time.monotonic() + seconds if each else deadline
+                stage, deadline = value, time.monotonic() + seconds if limits.each else deadline
             say(value)
+        elif kind in ("at", "past"):
+            at = value
         elif kind == "more":
             more, parts = value
-            deadline, otherwise = time.monotonic() + more, _error(parts)
+            deadline, otherwise = time.monotonic() + more, error_of(parts)
         elif kind == "mistake":
-            raise _error(value)
+            raise error_of(value)
         elif kind == "fault":
             error, trace = value
             error.add_note(trace)
@@ -123,32 +194,39 @@ def _answer(receiver: Connection, seconds: float, say: Callable[[str], None], do
             return _Done(value)
 
 
-def _child(work: Callable[[Talk], Any], sender: Connection, words: IO[bytes], parent: int) -> None:
+def _child(
+    work: Callable[[Talk], Any], sender: Connection, words: IO[bytes], parent: int, lost: Mapping[int, str], memory: int | None
+) -> None:  # fmt: skip
     settle(words, parent)
+    _perils.append(_Perils(sender, lost))
+    if memory is not None:
+        limit_memory(memory)
     try:
         try:
             message = ("done", work(Talk(sender)))
         except CosetError as error:
-            message = ("mistake", _parts(error))
+            message = ("mistake", error_parts(error))
         except BaseException as error:
-            message = ("fault", (_sendable(error), traceback.format_exc()))
+            message = ("fault", (sendable(error), traceback.format_exc()))
         sender.send(message)
     except BrokenPipeError:
         pass  # nobody listens any more
 
 
-def _parts(error: CosetError) -> tuple[type[CosetError], tuple[Any, ...], dict[str, Any]]:
+def error_parts(error: CosetError) -> tuple[type[CosetError], tuple[Any, ...], dict[str, Any]]:
     """The class of an error and what it holds: its constructor may ask for more than a copy can give it."""
     return type(error), error.args, dict(error.__dict__)
 
 
-def _error(parts: tuple[type[CosetError], tuple[Any, ...], dict[str, Any]]) -> CosetError:
+def error_of(parts: tuple[type[CosetError], tuple[Any, ...], dict[str, Any]]) -> CosetError:
     kind, args, own = parts
     error = kind.__new__(kind, *args)
     error.__dict__.update(own)
     return error
 
 
-def _sendable(error: BaseException) -> BaseException:
+def sendable(error: BaseException) -> BaseException:
     """What the other process can make again: exceptions of libraries may ask for more than a copy gives them."""
+    if isinstance(error, MemoryError):
+        return MemoryError(str(error))
     return error if type(error).__module__ == "builtins" else RuntimeError(f"{type(error).__name__}: {error}")

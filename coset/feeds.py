@@ -20,12 +20,12 @@ from coset.ir.evaluate import describe
 from coset.ir.program import Program, tensors_in
 from coset.ir.term import INPUT, Term
 from coset.ir.types import DType, TensorType
-from coset.loose_inputs import LENGTH, RANK, RANKS, has_unknown_rank, parts_of
+from coset.loose_inputs import LENGTH, RANK, RANKS, entries_of, has_unknown_rank, keys_for, parts_of
 from coset.noise import weight_bytes
 from coset.roles import fitted, roles_of
 from coset.whole_numbers import plain_integers
 
-Feed = dict[str, Any]  # arrays by the names of inputs, and lists of arrays for sequences
+Feed = dict[str, Any]  # arrays by the names of inputs, lists of arrays for sequences, dictionaries for maps
 Sample = str | Path | Mapping[str, Any]
 """Inputs that a user knows: the path of a file or a folder of arrays (`coset/samples.py`), or arrays by the names of inputs."""
 # what a free dim may be when the user does not say: the first one that the original program runs with is taken
@@ -253,7 +253,12 @@ def drawn(program: Program, binding: Mapping[str, int], seed: int = 0, *, ends: 
         whole: Feed = {}  # inputs of which all rows, or all numbers, are drawn
         floats = wider = False
         for term in program.inputs:
-            called, parts = term.attribute("name"), parts_of(term.type, binding)
+            called, parts, entries = term.attribute("name"), parts_of(term.type, binding), entries_of(term.type)
+            if entries is not None:
+                keys = keys_for(program, called, entries, rng)
+                floats = floats or entries.dtype.kind == "float"
+                feed[called] = dict(zip(keys, _map_values(rng, name, entries.dtype, len(keys)), strict=True))
+                continue
             if parts is None:
                 raise CosetError(
                     f"input `{called}` is {term.type}, of which nothing is drawn", help="give inputs with --sample-inputs FILE.npz"
@@ -417,6 +422,13 @@ def _draw(rng: np.random.Generator, case: str, dtype: DType, shape: Sequence[int
             values.reshape(-1)[rng.integers(values.size)] = infinity
     with np.errstate(over="ignore"):
         return np.asarray(values).astype(dtype.numpy)
+
+
+def _map_values(rng: np.random.Generator, case: str, dtype: DType, count: int) -> list[Any]:
+    """Values of a map; texts are numbers as they are written, since what reads them may make numbers of them."""
+    if dtype.kind == "string":
+        return [str(number) for number in (rng.integers(-SMALL, SMALL + 1, count) if case != "zeros" else np.zeros(count, int)).tolist()]
+    return list(_draw(rng, case, dtype, (count,)))
 
 
 def _ends(dtype: DType) -> np.ndarray[Any, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -17,6 +18,7 @@ from coset.egraph.growth import SILENT
 from coset.extract.candidates import strayed
 from coset.extract.cost import Printable
 from coset.extract.select import reprice
+from coset.inside import Inside
 from coset.ir.collector import no_collection
 from coset.ir.errors import CosetError
 from coset.ir.held import working_folder
@@ -25,11 +27,13 @@ from coset.ir.term import Term
 from coset.lowering.live import Steps
 from coset.measured import Candidate, race
 from coset.memory import choose, live_bytes
+from coset.noise import weight_bytes
 from coset.prove.certificate import Certificate
 from coset.prove.certificate_file import packed
 from coset.reference import read_program
 from coset.regionwise import Solved
 from coset.report import Seconds, report_of
+from coset.rounding import AT_ENDS, by_rounding, only_at_ends, usual
 from coset.rules.elaborated import DIALECTS, LIBRARY
 from coset.rules.rule import Rule
 from coset.targets.running import Running
@@ -133,7 +137,7 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
             begun = time.perf_counter()
             progress("comparing with the original")
             judging = partial(_judged, task, flow, made, path, folder, len(left_out))
-            judged = within(judging, task.job.check_seconds, say=progress)
+            judged = within(judging, task.job.check_seconds, say=progress, memory=_most_memory(task))
             spent = spent.more(made.seconds, time.perf_counter() - begun)
             if not judged.breaks:
                 break
@@ -159,6 +163,12 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
     return made.program, found, certificate
 
 
+def _most_memory(task: Task) -> int:
+    """Bytes by which the process of a comparison may grow: what the machine has, beside the weights of both models, which lie in files.
+    What needs more (a size that was drawn and means a huge tensor) is refused by the runtime there, and ends nothing else."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") + 2 * weight_bytes(task.program)
+
+
 @dataclass(frozen=True)
 class _Judged:
     """What the comparison of a program found: the options that it is handed out with, or the entry of the library that `breaks` it."""
@@ -179,13 +189,15 @@ def _judged(task: Task, flow: Flow, made: _Made, path: Path, folder: Path, left_
     check, exact = compare(path, exact=made.exact, exceptions=made.exceptions), made.exact
     if exact and not check.ok and not _keeps_bits(task, flow, compare, attempt):
         check, exact = replace(compare(path, exact=False, exceptions=made.exceptions), loose=LOOSE), False
+    if not check.ok:
+        check = _as_rounded(task, flow, compare, made, path, attempt, check)
     scales: Scales | None = None
     if check.ok:
         scales = scales_of(task.program, check.binding)
         check = scales.compare(check, made.program, made.exceptions)
     settled, breaks = None, ""
     if check.ok:
-        settled = _settled(task, flow, compare, made, path)
+        settled = _settled(task, flow, compare, made, path, check)
     else:
         talk.more(task.job.check_seconds + TRIALS * task.job.limits.seconds, _unblamed(check))
         heavy = None if scales is None else scales.compare
@@ -338,6 +350,21 @@ def _keeps_bits(task: Task, flow: Flow, compare: Compare, attempt: Path) -> bool
     return compare(attempt, exact=True).ok
 
 
+def _as_rounded(
+    task: Task, flow: Flow, compare: Compare, made: _Made, path: Path, attempt: Path, check: CheckReport
+) -> CheckReport:  # fmt: skip
+    """The comparison by the evaluator of what differs at the ends alone, where the program as it was read, which is written to `attempt`,
+    does so too when the runtime runs it; else `check`."""
+    if not only_at_ends(check) or not flow.bitwise or not flow.runs(compare) or task.job.keep:
+        return check
+    flow.write(task.program, attempt, None)
+    if compare(attempt, exact=False).ok:
+        return check  # a rule does it
+    written = read_program(path, inline=not task.job.keep_functions)
+    found = by_rounding(task.program, written, check, exact=made.exact, exceptions=made.exceptions)
+    return check if found is None else found
+
+
 def _without(task: Task, family: str) -> Task:
     """The task without the rules of one entry."""
     kept = [phase.where(lambda rule: rule.family != family) for phase in task.phases]
@@ -349,10 +376,11 @@ def _ours(rule: Rule) -> bool:
     return Path(rule.place.file).resolve().parent in (LIBRARY, DIALECTS)
 
 
-def _settled(task: Task, flow: Flow, compare: Compare, made: _Made, path: Path) -> running.Settled | None:
+def _settled(task: Task, flow: Flow, compare: Compare, made: _Made, path: Path, check: CheckReport) -> running.Settled | None:
     """The options with which what was made, written at `path` with those `wanted`, is handed out; written again where they are others.
 
-    The runtime's optimizer rounds where it likes: that is held to the tolerance, also where the rules keep every bit.
+    The runtime's optimizer rounds where it likes: that is held to the tolerance, also where the rules keep every bit. Where the runtime
+    differs at the ends without its optimizer, and the evaluator has judged (`check`), nothing is asked there.
     """
     sessions = task.job.target.sessions
     if made.wanted is None or sessions is None:
@@ -361,17 +389,18 @@ def _settled(task: Task, flow: Flow, compare: Compare, made: _Made, path: Path) 
         flow.write(made.program, path, None)
         return None
     task.job.progress("comparing as it will be run")
+    seen: Callable[[CheckReport], CheckReport] = usual if check.loose == AT_ENDS else lambda report: report
     return running.settle(
         made.wanted,
         sessions.levels,
-        lambda options: compare(path, exact=False, running=options, exceptions=made.exceptions),
+        lambda options: seen(compare(path, exact=False, running=options, exceptions=made.exceptions)),
         lambda options: flow.write(made.program, path, options),
     )
 
 
 def _usage(task: Task, solved: Solved) -> list[Usage]:
     """The rules that were used, also inside functions that stay."""
-    return together([used_rules(solved), *(each.usage for each in task.functions)])
+    return together([used_rules(solved), *(each.usage for each in task.functions if isinstance(each, Inside))])
 
 
 def _exact(task: Task, flow: Flow, folded: int, usage: Sequence[Usage]) -> bool:

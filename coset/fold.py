@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from math import prod
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from coset.backends.onnxruntime import evaluate_opaque
+from coset.backends.onnxruntime import LIBRARIES, Feed, evaluate_opaque, node_values
 from coset.ir.constants import constant_of
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import Fallback, describe, evaluate
@@ -23,6 +26,7 @@ from coset.noise import wide
 from coset.prove.budget import Budget, TooMuch
 from coset.prove.error_bound import roundoff
 from coset.rules.definition import evaluate_defined
+from coset.worker import WORKER, Lost
 
 KNOWN = ("builtin.constant", "builtin.absent")  # values already
 FEW = 16  # roundings of the largest element, up to which a runtime has computed the same constant
@@ -30,37 +34,72 @@ ONE_WAY = 0.125  # roundings for each summand, where all sums round one way: equ
 COARSE = 2.0**-16  # ... of a type of fewer digits one
 LARGE = 1 << 22  # bytes for which threads are begun
 OPERATIONS = 1 << 36  # for one constant, as `coset.prove.budget` counts them: a minute at most; what takes more is left to the runtime
+SECONDS = 60.0  # for what a runtime computes of constants: in a process of its own, so long at most
+LOST: WeakKeyDictionary[Term, str] = WeakKeyDictionary()  # constants that a runtime died of, or was late with, and how: never asked again
 
 
-def fallback_for(source: Mapping[str, Any]) -> Fallback:
-    """Values of terms whose op has no NumPy meaning of its own: its definition's, or, of an opaque one, its foreign runtime's."""
+def fallback_for(source: Mapping[str, Any], seconds: float = SECONDS) -> Fallback:
+    """Values of terms whose op has no NumPy meaning of its own: its definition's, or, of an opaque one, its foreign runtime's, which has so
+    many seconds, in a process of its own. `coset.worker.Lost`: it is late there, or dies."""
+    run = partial(_apart, seconds)
 
     def value(term: Term, arrays: Sequence[Any]) -> Any:
         if term.op.has("foreign") and source.get("format") == "stablehlo":
             raise CosetError(f"`{describe(term)}` is kept as it came and has no value here, so that no program with it can be compared")
-        return evaluate_opaque(term, arrays, source) if term.op.has("foreign") else evaluate_defined(term, arrays)
+        return evaluate_opaque(term, arrays, source, run) if term.op.has("foreign") else evaluate_defined(term, arrays)
 
     return value
 
 
-Runtime = Callable[[Sequence[Term], Mapping[str, Any]], Mapping[Term, Array]]
-"""What a runtime computes for constant terms of a program with this `source`, as far as it does."""
+def fallback_of_constants(source: Mapping[str, Any], seconds: float = SECONDS) -> Fallback:
+    """`fallback_for` what is computed from constants alone: a node that its runtime was lost with is not tried again."""
+    run = fallback_for(source, seconds)
+
+    def value(term: Term, arrays: Sequence[Any]) -> Any:
+        if term in LOST:
+            raise Lost(LOST[term])
+        try:
+            return run(term, arrays)
+        except Lost as error:
+            LOST[term] = error.message
+            raise
+
+    return value
+
+
+def lost_among(terms: Iterable[Term]) -> dict[Term, str]:
+    """Those of some terms that a runtime was lost with, and how."""
+    return {term: LOST[term] for term in terms if term in LOST} if LOST else {}
+
+
+def _apart(seconds: float, model: bytes, feed: Feed) -> list[Any]:
+    return WORKER.ask(_run_with, tuple(LIBRARIES), model, dict(feed), seconds=seconds, doing="computing a node alone")
+
+
+def _run_with(libraries: Sequence[str], model: bytes, feed: Feed) -> list[Any]:
+    LIBRARIES[:] = libraries  # which may have come after this process was forked
+    return node_values(model, feed)
+
+
+Runtime = Callable[[Sequence[Term], Mapping[str, Any], float], Mapping[Term, Array]]
+"""What a runtime computes for constant terms of a program with this `source`, as far as it does within so many seconds; what it is lost
+with is among the `LOST` then."""
 
 
 def fold(
     roots: Sequence[Term], storable: AbstractSet[Term], source: Mapping[str, Any], *, value_of: Callable[[Term], Term] | None = None,
-    runtime: Runtime | None = None, exact: bool = False,
+    runtime: Runtime | None = None, exact: bool = False, seconds: float = SECONDS,
 ) -> tuple[tuple[Term, ...], int]:  # fmt: skip
     """`roots` with every largest subterm that is `storable` (constant and not too large: see `Selection`) replaced by its value, or by
     what `value_of` gives for it, and how many were. A broadcast of a constant stays: the printers make it implicit. So does what has no
-    value here, a node that no definition fits, or would take too long (`OPERATIONS`): whoever runs the program computes it. Where a
-    `runtime` is given and has a value that differs from the evaluator's by more than a few roundings, its value is taken; `exact`: where
-    it has other bits the term stays.
+    value here, a node that no definition fits, or would take too long (`OPERATIONS`), and what a runtime dies of or needs more `seconds`
+    for (`LOST` says it): whoever runs the program computes it. Where a `runtime` is given and has a value that differs from the
+    evaluator's by more than a few roundings, its value is taken; `exact`: where it has other bits the term stays.
     """
     order = list(topological(roots))
     replaced: dict[Term, Term] = {}
     values: dict[Term, Term] = {}
-    fallback = fallback_for(source)
+    fallback = fallback_of_constants(source, seconds)
 
     def value(term: Term) -> Term:
         if term not in values:
@@ -76,17 +115,23 @@ def fold(
         missing: AbstractSet[Term] = frozenset()
         done: dict[Term, Any] = {}
         while True:
-            storable = storable - missing
+            storable = storable - missing - _around(order, lost_among(order).keys())
             asked = folding()
             try:
                 known = _computed(asked, fallback, done)
             except Costly as error:
                 missing = {*error.terms, *(term for term in asked if _base(term) in error.terms)}
                 continue
+            except Lost:
+                continue
             except CosetError:
                 missing = _without_value(asked, fallback)
                 continue
-            given = {} if runtime is None else runtime(list(known), source)
+            began = time.monotonic()
+            given = {} if runtime is None else runtime(list(known), source, seconds)
+            runtime = runtime if time.monotonic() - began < seconds else None  # late once: the evaluator has what is left
+            if lost_among(known):
+                continue
             apart = {term: array for term, array in given.items() if not _is_near(term, known[term], array, exact)}
             missing = _around(order, apart.keys()) if exact else frozenset()
             if not missing:
@@ -140,6 +185,8 @@ def _summands(term: Term) -> float:
 
 def _around(order: Sequence[Term], terms: AbstractSet[Term]) -> set[Term]:
     """Some terms with what is computed from them and what they are computed from: a runtime computes another thing where it has a part."""
+    if not terms:
+        return set()
     found = set(terms)
     for term in order:
         if any(operand in found for operand in term.operands):
@@ -178,6 +225,10 @@ def _computed(terms: Iterable[Term], fallback: Fallback, done: dict[Term, Any] |
                     (values[term],) = evaluate([term], {}, fallback=fallback)
             except TooMuch:
                 costly.add(term)
+            except Lost as error:
+                if not lost_among(topological([term])):  # it lies inside a function
+                    LOST[term] = error.message
+                raise
     if costly:
         raise Costly(costly)
     arrays = [values[term] for term in inner]

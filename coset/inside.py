@@ -12,12 +12,13 @@ from coset.frontends.onnx_functions import name_of
 from coset.frontends.onnx_kept_functions import (
     Calls,
     Name,
+    Stays,
     as_model,
     called_by,
-    called_in_bodies,
     callers_first,
     header_of,
     note_calls,
+    note_calls_in_bodies,
     rewritten,
     with_functions,
 )
@@ -43,31 +44,60 @@ class Inside:
         return {"name": self.name, "nodes": {"before": self.before, "after": self.after}}
 
 
-def optimized_inside(program: Program, model: Any, optimize: Optimize) -> tuple[Program, list[Inside]]:
-    """The program with those of its functions written anew that `optimize` makes smaller. One stays as it came that has attributes, is
-    called by a body of control flow, or whose calls leave inputs out or differ in more than dims; all do where they call each other."""
+@dataclass(frozen=True)
+class AsItCame:
+    """A function that stays as it came, and why."""
+
+    name: str
+    reason: str
+
+    def summary(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        return {"name": self.name, "reason": self.reason}
+
+
+CERTIFIED = "a certificate speaks of the nodes that are written, and not of a search inside a function"
+CIRCLE = "functions call each other in a circle"
+
+
+def optimized_inside(program: Program, model: Any, optimize: Optimize) -> tuple[Program, list[Inside], list[AsItCame]]:
+    """The program with those of its functions written anew that `optimize` makes smaller, and those that stay as they came: since the types
+    or attributes of a call are not known, or differ by more than dims, or no smaller one was found; all do where they call each other."""
     header = header_of(program)
-    whole = open_model(model).proto
     order = callers_first(header)
-    hidden = called_in_bodies(whole)
+    if not order:
+        return program, [], untouched(program, CIRCLE)
     own = {name_of(each): each for each in header.functions}
     calls: Calls = {name: [] for name in order}
     note_calls(program, calls)
+    note_calls_in_bodies(open_model(model), calls)
+    hidden: set[Name] = set()  # called with types that are not known
     made: dict[Name, Any] = {}
     told: list[Inside] = []
+    stay: list[AsItCame] = []
     for name in order:
-        alone = None if name in hidden else as_model(own[name], calls[name], header)
+        called = ".".join(filter(None, name))
         try:
-            found = None if alone is None else optimize(alone)
-        except CosetError:  # it stays as it came, and what runs it says what is wrong with it
-            found = None
-        if found is None:
-            hidden |= called_by(own[name])  # with types that are not known
+            if name in hidden:
+                raise Stays("a function that stays calls it, so that not all types are known")
+            alone = as_model(own[name], calls[name], header)
+            read, written, usage = optimize(alone)
+        except CosetError as error:  # what runs it says what is wrong with it
+            stay.append(AsItCame(called, error.message))
+            hidden |= called_by(own[name])
             continue
-        read, written, usage = found
         note_calls(read, calls)
+        note_calls_in_bodies(open_model(alone), calls)
         smaller = rewritten(own[name], written)
-        if smaller is not None:
-            made[name] = smaller
-            told.append(Inside(".".join(filter(None, name)), count(own[name]), count(smaller), usage))
-    return (replace(program, source={**program.source, "model": with_functions(header, made)}) if made else program), told
+        if smaller is None:
+            stay.append(AsItCame(called, "no smaller one was found"))
+            continue
+        made[name] = smaller
+        told.append(Inside(called, count(own[name]), count(smaller), usage))
+    found = replace(program, source={**program.source, "model": with_functions(header, made)}) if made else program
+    return found, told, stay
+
+
+def untouched(program: Program, reason: str) -> list[AsItCame]:
+    """All functions of a program, which stay for one reason."""
+    return [AsItCame(".".join(filter(None, name_of(each))), reason) for each in header_of(program).functions]

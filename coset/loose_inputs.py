@@ -1,4 +1,4 @@
-"""Inputs that no type says the shape of: tensors of an unknown rank, sequences, optional values; and what is drawn for them."""
+"""Inputs that no type says the shape of: tensors of an unknown rank, sequences, optional values, maps; and what is drawn for them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from coset.ir import dims
 from coset.ir.program import Program
 from coset.ir.types import DType, ForeignType, TensorType, Type
 
 if TYPE_CHECKING:
+    from coset.frontends.onnx_maps import Entries, Key
     from coset.frontends.onnx_types import Elements
 
 RANK = "rank of inputs"  # among the numbers for dims, of which none is called so: the rank of what is declared without one
@@ -33,13 +36,31 @@ def parts_of(type: Type, binding: Mapping[str, int]) -> Parts | None:
     if isinstance(type, TensorType):
         sizes = _unknown(binding) if type.shape is None else tuple(dims.evaluate(dim, binding) for dim in type.shape)
         return Parts(type.dtype, sizes, sequence=False)
-    found = _elements(type)
+    found = elements_of(type)
     if found is None:
         return None
     if found.dims is None:
         return Parts(found.dtype, _unknown(binding), found.sequence)
     sizes = tuple(dim if isinstance(dim, int) else binding.get(dim, SIZES[place % len(SIZES)]) for place, dim in enumerate(found.dims))
     return Parts(found.dtype, sizes, found.sequence)
+
+
+def entries_of(type: Type) -> Entries | None:
+    """What a map of ONNX holds; None of anything else."""
+    if not isinstance(type, ForeignType) or type.format != "onnx":
+        return None
+    from coset.frontends import onnx_maps  # only such inputs need it
+
+    return onnx_maps.entries_of(type)
+
+
+def keys_for(program: Program, name: str, entries: Entries, draw: np.random.Generator) -> list[Key]:
+    """Some of the keys that an input's readers know, one at least."""
+    from coset.frontends import onnx_maps
+
+    known = onnx_maps.keys_read(program, name, entries)
+    count = int(draw.integers(1, len(known) + 1))
+    return [known[place] for place in sorted(draw.permutation(len(known))[:count])]
 
 
 def has_unknown_rank(program: Program) -> bool:
@@ -50,17 +71,23 @@ def has_unknown_rank(program: Program) -> bool:
 def _is_without_rank(type: Type) -> bool:
     if isinstance(type, TensorType):
         return type.shape is None
-    found = _elements(type)
+    found = elements_of(type)
     return found is not None and found.dims is None
 
 
-def _elements(type: Type) -> Elements | None:
+def is_sequence(type: Type) -> bool:
+    """Whether a value of ONNX is a sequence of tensors."""
+    found = elements_of(type)
+    return found is not None and found.sequence
+
+
+def elements_of(type: Type) -> Elements | None:
     """What a value of ONNX that is no tensor is made of, where that is known."""
     if not isinstance(type, ForeignType) or type.format != "onnx":
         return None
-    from coset.frontends.onnx_types import elements_of  # only such inputs need it
+    from coset.frontends import onnx_types  # only such inputs need it
 
-    return elements_of(type)
+    return onnx_types.elements_of(type)
 
 
 def _unknown(binding: Mapping[str, int]) -> tuple[int, ...]:

@@ -189,7 +189,7 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
                    "stop": saturation.stop},
         "kernels": manifest.get("kernels", []),
         "cost": picked.cost(_cost(first, chosen.memory)), "profile": advised.told(manifest.get("kernels", []), picked),
-        "memory": chosen.memory, "streams": streams, "rules": facts["rules"], "folded": chosen.folded,
+        "memory": chosen.memory, "streams": streams, "rules": facts["rules"], "folded": chosen.folded, "not_folded": list(job.lost),
         "files": sorted([*manifest["files"], "manifest.json"]),
         "check": check, "seconds": clock.seconds,
     }  # fmt: skip

@@ -43,6 +43,8 @@ def moved(feed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _moved(value: Any, rng: np.random.Generator) -> Any:
+    if isinstance(value, dict):
+        return {key: each if isinstance(each, str) else nudge(np.asarray(each), rng)[()] for key, each in value.items()}
     return [_moved(each, rng) for each in value] if isinstance(value, list) else nudge(value, rng)
 
 

@@ -24,7 +24,7 @@ from coset.flow import Compare, Flow, run_flow
 from coset.frontends.onnx import import_model
 from coset.frontends.onnx_inner import Rewrite, written_anew
 from coset.frontends.onnx_unused import without_unused
-from coset.inside import optimized_inside
+from coset.inside import CERTIFIED, AsItCame, Inside, optimized_inside, untouched
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import Term
@@ -274,13 +274,16 @@ def _read(job: Job) -> Task:
     program = with_samples(import_model(job.model, rewrite=_inner(job), keep=job.keep, inline=not job.keep_functions), job.samples)
     if job.target.standard:
         program = without_runtimes(program)
-    program, functions = (
-        optimized_inside(program, job.model, partial(_optimized, job)) if job.keep_functions and not job.certified else (program, [])
-    )
+    functions: list[Inside] = []
+    stay: list[AsItCame] = []
+    if job.keep_functions and job.certified:
+        stay = untouched(program, CERTIFIED)
+    elif job.keep_functions:
+        program, functions, stay = optimized_inside(program, job.model, partial(_optimized, job))
     for each in functions:
         job.progress(f"function {each.name}: {each.before} nodes, {each.after} of them left")
     phases = phases_for(job, _newest(program, job.target))
-    return Task(job, program, usual_dims(program, job.dims), phases, runtime_values, functions)
+    return Task(job, program, usual_dims(program, job.dims), phases, runtime_values, (*functions, *stay))
 
 
 def _optimized(job: Job, model: Any) -> tuple[Program, Any, list[Usage]]:

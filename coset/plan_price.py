@@ -13,7 +13,7 @@ from typing import Any
 from coset.extract.cost import Pricer
 from coset.extract.work import CONTRACTIONS, Sizes
 from coset.extract.work import Product as Sides
-from coset.fold import computed, fallback_for, fold
+from coset.fold import computed, fallback_of_constants, fold
 from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
@@ -606,7 +606,7 @@ class Judge:
 
     def __init__(self, prices: PlanPrices, source: Mapping[str, Any]) -> None:
         self.prices, self.source = prices, source
-        self.fallback = fallback_for(source)
+        self.fallback = fallback_of_constants(source)
         self.values: dict[Term, Term] = {}
         self.known: dict[tuple[Term, ...], float] = {}
 

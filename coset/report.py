@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from coset.answer import as_json, save
 from coset.check import CheckReport
 from coset.egraph.saturate import Saturation
+from coset.inside import AsItCame, Inside
 from coset.ir.evaluate import describe
 from coset.ir.program import Program
 from coset.regionwise import Solved
@@ -74,7 +75,9 @@ def report_of(
         },
         "rules": [u.summary() for u in usage],
         "folded": folded,
-        "functions": [each.summary() for each in task.functions],
+        "not_folded": list(task.job.lost),
+        "functions": [each.summary() for each in task.functions if isinstance(each, Inside)],
+        "functions_as_they_came": [each.summary() for each in task.functions if isinstance(each, AsItCame)],
         "opaque": _names(task.program, "builtin.opaque"),
         "kept": _names(task.program, "onnx.node"),
         "host": [vars(each) for each in placement.hosted],

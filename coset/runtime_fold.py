@@ -3,44 +3,70 @@ leaves a case open (a sum of integers that does not fit, a maximum beside a NaN)
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from coset.backends.onnxruntime import Session
+from coset.backends.onnxruntime import LIBRARIES, Session
+from coset.fold import LOST, SECONDS
 from coset.ir.errors import CosetError
 from coset.ir.op import Array
 from coset.ir.term import CONSTANT, Term, topological
 from coset.ir.types import TensorType
 from coset.lowering.onnx import part_model
+from coset.worker import WORKER, Lost
 
 MOST_BYTES = 1 << 26  # of constants, above which they are computed by the evaluator: a model that holds them is a copy
 MOST_APART = 32  # terms that are asked for one by one, where the runtime does not compute all
 
 
-def runtime_values(terms: Sequence[Term], source: Mapping[str, Any]) -> dict[Term, Array]:
-    """What ONNX Runtime computes for constant terms of a program from `source`, without its optimizer; those that only move numbers, and
-    those that it does not compute, are left out."""
+def runtime_values(terms: Sequence[Term], source: Mapping[str, Any], seconds: float = SECONDS) -> dict[Term, Array]:
+    """What ONNX Runtime computes for constant terms of a program from `source`, without its optimizer, in a process of its own; those that
+    only move numbers, and those that it does not compute, are left out. One that the process dies of, or is not done with after so many
+    `seconds`, is among the `LOST`; they have as many seconds together where they are asked for one by one."""
     asked = [term for term in terms if _computes(term)]
     if not asked or sum(each.attribute("value").bytes for each in topological(asked) if each.op is CONSTANT) > MOST_BYTES:
         return {}
+    lost = False
     try:
-        return _values(asked, source)
+        return _values(asked, source, seconds)
+    except Lost as error:
+        if len(asked) == 1:
+            LOST[asked[0]] = error.message
+        lost = True
     except CosetError:
-        found: dict[Term, Array] = {}
-        for term in asked if 1 < len(asked) <= MOST_APART else ():
-            try:
-                found |= _values([term], source)
-            except CosetError:
-                continue
-        return found
+        pass
+    return _one_by_one(asked, source, seconds) if len(asked) > 1 and (lost or len(asked) <= MOST_APART) else {}
 
 
-def _values(terms: Sequence[Term], source: Mapping[str, Any]) -> dict[Term, Array]:
+def _one_by_one(terms: Sequence[Term], source: Mapping[str, Any], seconds: float) -> dict[Term, Array]:
+    found: dict[Term, Array] = {}
+    deadline = time.monotonic() + seconds
+    for term in terms:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            break
+        try:
+            found |= _values([term], source, left)
+        except Lost as error:
+            LOST[term] = error.message
+        except CosetError:
+            continue
+    return found
+
+
+def _values(terms: Sequence[Term], source: Mapping[str, Any], seconds: float) -> dict[Term, Array]:
     outputs = [(f"y{number}", term) for number, term in enumerate(terms)]
-    values = Session(part_model((), outputs, source).SerializeToString(), arena=False).run({})
+    model = part_model((), outputs, source).SerializeToString()
+    values = WORKER.ask(_run, tuple(LIBRARIES), model, seconds=seconds, doing="computing constants")
     return {term: values[name] for name, term in outputs if _fits(values[name], term)}
+
+
+def _run(libraries: Sequence[str], model: bytes) -> dict[str, Any]:
+    LIBRARIES[:] = libraries  # which may have come after this process was forked
+    return Session(model, arena=False).run({})
 
 
 def _fits(value: Any, term: Term) -> bool:

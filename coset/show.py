@@ -164,6 +164,8 @@ def show_optimized(report: Mapping[str, Any]) -> None:
         print_line(f"transfers  {moved['count']}, {moved['bytes'] / 1e6:.3f} MB, {moved['seconds'] * 1e3:.3f} ms")
     for each in report.get("functions", ()):
         print_line(f"function   {each['name']}: {each['nodes']['before']} nodes -> {each['nodes']['after']}", markup=False)
+    for each in report.get("functions_as_they_came", ()):
+        print_line(f"function   {each['name']} stays as it came: {each['reason']}", markup=False)
     if report["kept"]:
         print_line(f"kept       {', '.join(report['kept'])} (written back as they came; no rule sees into them)", markup=False)
     if report["opaque"]:

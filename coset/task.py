@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,12 +28,13 @@ from coset.extract.placement import NOWHERE
 from coset.extract.products import product_seconds
 from coset.extract.select import Selection, reprice, select
 from coset.feeds import Sample, bindings
-from coset.fold import Runtime, fold
+from coset.fold import SECONDS, Runtime, fold, lost_among
 from coset.ir import dims
 from coset.ir.errors import CosetError
+from coset.ir.evaluate import describe
 from coset.ir.op import get_op
 from coset.ir.program import Program
-from coset.ir.term import Term
+from coset.ir.term import Term, topological
 from coset.kernels import kernel_errors
 from coset.lowering.onnx_named import first_version
 from coset.own_rules import OwnRules, own_rules, warn
@@ -48,7 +49,7 @@ from coset.targets.target import Target, get_target, target_names
 from coset.zones import Zone, split
 
 if TYPE_CHECKING:
-    from coset.inside import Inside
+    from coset.inside import AsItCame, Inside
 
 assert coset.dialects  # imported so that every op and definition is registered
 
@@ -88,6 +89,7 @@ class Job:
     check_seconds: float = USUAL  # of the comparison with the original
     samples: Sequence[Sample] = ()  # inputs of the user's to compare on, beside drawn ones
     keep_functions: bool = False  # functions of an ONNX model's own stay calls; else their nodes take the place of these
+    lost: list[str] = field(default_factory=list, compare=False)  # constants that the runtime was lost with, as they are found
 
     @property
     def weakest(self) -> str:
@@ -108,14 +110,14 @@ class Job:
 @dataclass(frozen=True)
 class Task:
     """The program that was read and what it is searched with: `binding` gives numbers to its dim symbols; `runtime` computes its constants,
-    where the result is for one. `functions`: of the model's own, which stay and are smaller now."""
+    where the result is for one. `functions`: those of the model's own that stay, smaller or as they came."""
 
     job: Job
     program: Program
     binding: Mapping[str, int]
     phases: Sequence[Phase]
     runtime: Runtime | None = None
-    functions: Sequence[Inside] = ()
+    functions: Sequence[Inside | AsItCame] = ()
 
 
 def usual_dims(program: Program, given: Mapping[str, int]) -> dict[str, int]:
@@ -351,9 +353,14 @@ def search_roots(roots: Sequence[Term], phases: Sequence[Phase], task: Task, *, 
 
 
 def finish(task: Task, solved: Solved) -> tuple[Program, int]:
-    """The chosen program with its constants computed, and how many were."""
-    exact = task.job.numerics == "exact"
-    roots, folded = fold(solved.terms, solved.storable, task.program.source, runtime=task.runtime, exact=exact)
+    """The chosen program with its constants computed, and how many were. What a runtime is lost with is noted in the job."""
+    exact, seconds = task.job.numerics == "exact", min(SECONDS, task.job.check_seconds)
+    roots, folded = fold(solved.terms, solved.storable, task.program.source, runtime=task.runtime, exact=exact, seconds=seconds)
+    for term, how in lost_among(topological(solved.terms)).items():
+        reason = f"`{describe(term)}` of constants is left to whoever runs the model: {how}"
+        if reason not in task.job.lost:
+            task.job.lost.append(reason)
+            task.job.progress(f"warning: {reason}")
     count = len(task.program.roots)
     return task.program.with_sources(roots[count:]).with_roots(roots[:count]), folded
 

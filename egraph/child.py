@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import faulthandler
 import gc
 import multiprocessing
 import multiprocessing.connection
 import os
-import resource
 import signal
 import sys
 import tempfile
@@ -18,7 +16,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import IO, Any
 
 import coset.ir.sent
@@ -27,7 +24,7 @@ from coset.egraph.growth import Step
 from coset.egraph.search import Search, serve
 from coset.egraph.snapshot import Snapshot
 from coset.ir.errors import CosetError
-from coset.ir.orphan import end_with
+from coset.ir.forked import DYING, how_it_ended, limit_memory, settle
 from coset.ir.place import Place
 
 assert coset.ir.sent  # what goes to the other process keeps its identity there
@@ -35,8 +32,6 @@ assert coset.ir.sent  # what goes to the other process keeps its identity there
 COLLECTED = (100_000, 20, 10)  # objects, and younger collections, between collections: a search of 2,000 e-nodes made 70 without garbage
 ASKED_EVERY = 0.1  # s, between looks at the user's interrupt
 DECODING = 3e-6  # s for each e-node of a snapshot that is decoded when the search is over (1.2e-6 on the slowest machine that was seen)
-LONGEST = 300  # letters of last words
-DYING = 5.0  # s, for a process whose memory is large
 UNSET = "error return without exception set"  # CPython's words where it had no memory for the frame of a call
 NAMING = 30.0  # s, at least, for looking for the rule that made one value of two types
 
@@ -127,25 +122,6 @@ def _death(best: Snapshot | None, code: int, words: str) -> Outcome:
     return Outcome(best, "died", f"the process that searched is gone; {how_it_ended(code, words)}")
 
 
-def how_it_ended(code: int, words: str) -> str:
-    """How a process ended, by its exit code and its last words."""
-    last = next((line.strip()[:LONGEST] for line in reversed(words.splitlines()) if line.strip()), "")
-    if code == -signal.SIGKILL:
-        return "it was killed (SIGKILL): by the system, when memory ran out, or by somebody"
-    if code < 0:
-        return f"it died of {signal.Signals(-code).name}" + (f": {last}" if last else "")
-    return last or f"it ended with exit code {code}"
-
-
-def settle(words: IO[bytes], parent: int) -> None:
-    """Make this process, which `parent` forked, one that ends with it, whose interrupts are the parent's, and that says `words` alone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
-    end_with(parent)
-    faulthandler.disable()
-    os.dup2(words.fileno(), 2)  # a library's last words are no message to the user, but say what happened
-    gc.freeze()  # what the parent made is not looked through here, nor its pages copied
-
-
 @contextmanager
 def _interrupts() -> Iterator[Callable[[], bool]]:
     """Whether the user has interrupted since. A KeyboardInterrupt could be lost in a callback (of the garbage collector, of a weak
@@ -163,7 +139,7 @@ def _interrupts() -> Iterator[Callable[[], bool]]:
 
 def _child(search: Search, sender: multiprocessing.connection.Connection, limit: int, words: IO[bytes], parent: int) -> None:
     settle(words, parent)
-    _limit_memory(limit)
+    limit_memory(limit)
     gc.set_threshold(*COLLECTED)
     gc.enable()
     keep_engines()
@@ -188,16 +164,3 @@ def _child(search: Search, sender: multiprocessing.connection.Connection, limit:
             os.write(2, b"MemoryError")
         else:
             sender.send(("crash", traceback.format_exc()))
-
-
-def _limit_memory(limit: int) -> None:
-    """Let this process grow by `limit` bytes of address space; where the system does not say how large it is, it stays unlimited."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    try:
-        with Path("/proc/self/statm").open() as file:
-            pages = int(file.read().split()[0])
-    except OSError:
-        return
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    most = sys.maxsize if hard == resource.RLIM_INFINITY else hard
-    resource.setrlimit(resource.RLIMIT_AS, (min(pages * os.sysconf("SC_PAGE_SIZE") + limit, most), hard))

@@ -7,7 +7,8 @@ from hashlib import sha256
 
 import onnx
 
-from coset.dialects.onnx_bodies import count
+from coset.dialects.onnx_bodies import all_nodes, count
+from coset.frontends.onnx_nodes import draws_itself
 from coset.frontends.onnx_tensors import Model
 from coset.frontends.onnx_types import type_proto
 from coset.ir.errors import CosetError
@@ -28,11 +29,18 @@ def rewritten(body: Model, captured: Mapping[str, Type], constants: Mapping[str,
         return body  # the body stays as it came, and whoever runs it says what is wrong with it
     if made is None or list(made.opset_import) != list(header.opset_import) or count(made.graph) >= count(body):
         return body
+    if _drawing(made.graph) != _drawing(body):  # a comparison could not tell which are the same
+        return body
     result = made.graph
     own = [value for value in result.input if value.name not in captured]
     del result.input[:]
     result.input.extend(own)
     return result
+
+
+def _drawing(body: Model) -> int:
+    """How many nodes of a body may draw random numbers."""
+    return sum(draws_itself(node) for node in all_nodes(body.node))
 
 
 def _alone(body: Model, captured: Mapping[str, Type], constants: Mapping[str, Model], header: Model) -> Model:

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import onnx
 
 from coset.dialects.onnx_bodies import all_nodes, bodies, count
-from coset.dialects.onnx_dtypes import CODE_OF_DTYPE
+from coset.dialects.onnx_dtypes import CODE_OF_DTYPE, DTYPE_OF_CODE
 from coset.frontends.onnx_functions import call_graph, called, name_of
-from coset.frontends.onnx_tensors import Model
+from coset.frontends.onnx_tensors import Model, Opened
+from coset.frontends.onnx_types import UNKNOWN, Symbols, type_of
 from coset.ir.builtin import OPAQUE
 from coset.ir.dims import Dim
+from coset.ir.errors import CosetError
 from coset.ir.program import Program
-from coset.ir.types import TensorType, Type
+from coset.ir.types import AbsentType, TensorType, Type
 
 Name = tuple[str, str, str]  # domain, name, overload
-Calls = dict[Name, list[list[Type]]]  # of each function, the types of its operands
+
+
+@dataclass(frozen=True)
+class Call:
+    """The types of the operands of a call, and the attributes that it gives."""
+
+    types: Sequence[Type]
+    attributes: Sequence[Model]
+
+
+Calls = dict[Name, list[Call]]  # of each function
+
+
+class Stays(CosetError):
+    """Why a function stays as it came."""
 
 
 def callers_first(model: Model) -> list[Name]:
@@ -27,10 +44,33 @@ def callers_first(model: Model) -> list[Name]:
     return list(nx.topological_sort(calls)) if nx.is_directed_acyclic_graph(calls) else []
 
 
-def called_in_bodies(model: Model) -> set[Name]:
-    """The functions that bodies of control flow call, whose types are not known here."""
-    nodes = [*model.graph.node, *(node for function in model.functions for node in function.node)]
-    return {called(inner) for node in nodes for body in bodies(node) for inner in all_nodes(body.node)}
+def note_calls_in_bodies(opened: Opened, calls: Calls) -> None:
+    """Add what the bodies of a model's control flow call, with the types that ONNX's inference finds there."""
+    graph = opened.proto.graph
+    if not any(called(inner) in calls for node in graph.node for body in bodies(node) for inner in all_nodes(body.node)):
+        return
+    try:
+        inferred = onnx.shape_inference.infer_shapes(opened.proto).graph
+    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError):
+        inferred = graph
+    _note_in(inferred, {}, Symbols(set()), opened, calls, inside=False)
+
+
+def _note_in(graph: Model, outer: Mapping[str, Type], symbols: Symbols, opened: Opened, calls: Calls, *, inside: bool) -> None:
+    """Add the calls in a graph that is `inside` a body, and in the bodies of its nodes, which see the names of `outer` too."""
+    types = dict(outer)
+    for tensor in graph.initializer:
+        dtype = DTYPE_OF_CODE.get(tensor.data_type)
+        types[tensor.name] = UNKNOWN if dtype is None else TensorType(dtype, tuple(map(int, tensor.dims)))
+    for value in (*graph.input, *graph.value_info, *graph.output):
+        if value.type.WhichOneof("value"):
+            types[value.name] = type_of(value.type, symbols, opened, f"the value `{value.name}`")
+    for node in graph.node:
+        if inside and called(node) in calls:
+            given = [types.get(name, UNKNOWN) if name else AbsentType() for name in node.input]
+            calls[called(node)].append(Call(given, tuple(node.attribute)))
+        for body in bodies(node):
+            _note_in(body, types, symbols, opened, calls, inside=True)
 
 
 def called_by(function: Model) -> set[Name]:
@@ -42,44 +82,82 @@ def note_calls(program: Program, calls: Calls) -> None:
     """Add what the program calls."""
     for term in program.terms():
         if term.op is OPAQUE and "payload" in dict(term.attributes):
-            overload = onnx.NodeProto.FromString(term.attribute("payload")).overload
-            name = term.attribute("domain"), term.attribute("name"), overload
+            node = onnx.NodeProto.FromString(term.attribute("payload"))
+            name = term.attribute("domain"), term.attribute("name"), node.overload
             if name in calls:
-                calls[name].append([operand.type for operand in term.operands])
+                operands = term.operands[1:] if term.attribute("effect") else term.operands  # the first is the token
+                calls[name].append(Call([operand.type for operand in operands], tuple(node.attribute)))
 
 
-def as_model(function: Model, calls: Sequence[Sequence[Type]], header: Model) -> Model | None:
-    """The function as a model whose inputs have the types of all `calls`: a dim that differs between them is free. None where there is no
-    call, one leaves an input out, types differ by more than dims, or the function has attributes."""
-    if function.attribute or function.attribute_proto or not calls or any(len(each) != len(function.input) for each in calls):
-        return None
+def as_model(function: Model, calls: Sequence[Call], header: Model) -> Model:
+    """The function as a model whose inputs have the types of all `calls`, a dim that differs between them being free, and whose nodes have
+    the attributes that all of them give.
+
+    Raises:
+        Stays: there is no call, one leaves an input out, types differ by more than dims, or attributes differ.
+    """
+    if not calls:
+        raise Stays("nothing calls it")
+    if any(len(each.types) != len(function.input) or any(isinstance(type, AbsentType) for type in each.types) for each in calls):
+        raise Stays("a call leaves an input out")
+    given = {_attributes(function, each) for each in calls}
+    if len(given) > 1:
+        raise Stays("its calls give it other attributes")
     model = onnx.ModelProto(ir_version=header.ir_version)
     model.opset_import.extend(function.opset_import)
     model.functions.extend(header.functions)
     model.graph.name = function.name or "function"
     symbols: dict[tuple[Dim, ...], str] = {}
     for place, name in enumerate(function.input):
-        types = [each[place] for each in calls]
-        value = _joined(name, types, symbols)
-        if value is None:
-            return None
-        model.graph.input.append(value)
+        model.graph.input.append(_joined(name, [each.types[place] for each in calls], symbols))
     model.graph.node.extend(function.node)
+    _give({attribute.name: attribute for attribute in map(onnx.AttributeProto.FromString, given.pop())}, model.graph.node)
     model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in function.output)
     return model
 
 
-def _joined(name: str, types: Sequence[Type], symbols: dict[tuple[Dim, ...], str]) -> Model | None:
-    """An input that takes all of the types. Dims that are equal wherever the function is called have one symbol."""
+def _attributes(function: Model, call: Call) -> tuple[bytes, ...]:
+    """The values of a function's attributes in a call, those of its defaults among them.
+
+    Raises:
+        Stays: one is an attribute of a function around it, which stays itself.
+    """
+    given = {each.name: each for each in (*function.attribute_proto, *call.attributes)}  # a call's come last
+    if any(each.ref_attr_name for each in given.values()):
+        raise Stays("a function that stays gives it its own attributes")
+    return tuple(given[name].SerializeToString(deterministic=True) for name in sorted(given))
+
+
+def _give(attributes: Mapping[str, Model], nodes: Iterable[Model]) -> None:
+    """Put values in place of the names of a function's attributes; what has none is left to its default."""
+    for node in all_nodes(nodes):
+        own = [each for each in node.attribute if not each.ref_attr_name]
+        for each in (each for each in node.attribute if each.ref_attr_name in attributes):
+            value = onnx.AttributeProto()
+            value.CopyFrom(attributes[each.ref_attr_name])
+            value.name = each.name
+            own.append(value)
+        if len(own) < len(node.attribute) or any(each.ref_attr_name for each in node.attribute):
+            del node.attribute[:]
+            node.attribute.extend(own)
+
+
+def _joined(name: str, types: Sequence[Type], symbols: dict[tuple[Dim, ...], str]) -> Model:
+    """An input that takes all of the types. Dims that are equal wherever the function is called have one symbol.
+
+    Raises:
+        Stays: they differ by more than dims, or one is not known.
+    """
     first = types[0]
-    if not all(isinstance(type, TensorType) and isinstance(first, TensorType) and type.dtype == first.dtype for type in types):
-        return None
+    if not isinstance(first, TensorType) or any(not isinstance(type, TensorType) or type.shape is None for type in types):
+        raise Stays(f"the type of its input `{name}` is not known in a call")
+    if any(not isinstance(type, TensorType) or type.dtype != first.dtype for type in types):
+        raise Stays(f"its input `{name}` is of several element types")
     shapes = [type.shape for type in types if isinstance(type, TensorType)]
-    assert isinstance(first, TensorType)
     value = onnx.ValueInfoProto(name=name)
     value.type.tensor_type.elem_type = CODE_OF_DTYPE[first.dtype]
-    if any(shape is None or len(shape) != len(shapes[0] or ()) for shape in shapes):
-        return None
+    if any(len(shape or ()) != len(shapes[0] or ()) for shape in shapes):
+        raise Stays(f"its input `{name}` is of several ranks")
     value.type.tensor_type.shape.SetInParent()
     for dims in zip(*(shape or () for shape in shapes), strict=True):
         entry = value.type.tensor_type.shape.dim.add()

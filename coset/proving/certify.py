@@ -15,7 +15,7 @@ from coset.dialects.hub_terms import is_splat
 from coset.egraph.chains import is_associativity, product
 from coset.egraph.merging import PRODUCT, SLICE, takes_columns
 from coset.egraph.search import Phase
-from coset.fold import computed, fallback_for, fold
+from coset.fold import computed, fallback_of_constants, fold
 from coset.ir.constants import INLINE_ELEMENTS
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
@@ -253,7 +253,7 @@ def steps_between(way: Way, phases: Sequence[Phase]) -> list[Step]:
     rules = [rule for phase in phases for rule in phase.rules]
     steps = [each for step in steps_of(way.solved, way.roots) for each in derived(put.step(step), rules)]
     values: list[Step] = []
-    fallback = fallback_for(way.program.source)
+    fallback = fallback_of_constants(way.program.source)
 
     def value_of(term: Term) -> Term:
         if term.op.name == "stablehlo.broadcast_in_dim":

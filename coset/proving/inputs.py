@@ -11,7 +11,8 @@ from coset.feeds import Case, cases
 from coset.ir.constants import Constant
 from coset.ir.program import Program
 from coset.ir.term import CONSTANT, Term
-from coset.ir.types import DType, TensorType
+from coset.ir.types import DType, TensorType, Type
+from coset.loose_inputs import elements_of, entries_of
 from coset.roles import fitted, roles_of
 
 MOST_NUMBERS = 64  # of the programs' own that inputs are drawn near to
@@ -29,16 +30,26 @@ def further(programs: Sequence[Program]) -> Callable[[Program, Mapping[str, int]
         if first is None:
             return
         roles = roles_of(program)
-        types: dict[str, TensorType] = {term.attribute("name"): term.tensor for term in program.inputs}
+        types = {str(term.attribute("name")): term.type for term in program.inputs}
         for place, (name, kind) in enumerate(KINDS.items()):
             rng = np.random.default_rng([seed, place, 1])
-            feed = {
-                key: _drawn(rng, kind, types[key].dtype, np.asarray(value), numbers) if key in types else value
-                for key, value in first.feed.items()
-            }
+            feed = {key: _redrawn(rng, kind, types[key], value, numbers) if key in types else value for key, value in first.feed.items()}
             yield Case(name, fitted(roles, binding, feed, rng))
 
     return draw
+
+
+def _redrawn(rng: np.random.Generator, kind: Kind, type: Type, value: Any, numbers: Mapping[str, Sequence[float]]) -> Any:
+    """Other numbers in the tensors of an input: one, or those of a sequence, or the values of a map."""
+    if isinstance(type, TensorType):
+        return _drawn(rng, kind, type.dtype, np.asarray(value), numbers)
+    entries, elements = entries_of(type), elements_of(type)
+    if entries is not None and entries.dtype.kind != "string":
+        return dict(zip(value, _drawn(rng, kind, entries.dtype, np.asarray([*value.values()]), numbers), strict=True))
+    if elements is None:
+        return value
+    parts = [_drawn(rng, kind, elements.dtype, np.asarray(each), numbers) for each in (value if elements.sequence else [value])]
+    return parts if elements.sequence else parts[0]
 
 
 def _drawn(rng: np.random.Generator, kind: Kind, dtype: DType, base: Any, numbers: Mapping[str, Sequence[float]]) -> Any:

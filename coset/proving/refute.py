@@ -27,6 +27,7 @@ from coset.proving.difference import first_difference
 from coset.proving.inputs import further
 from coset.proving.steps import Uncertified
 from coset.reference import against_reference, is_stablehlo, values_of
+from coset.samples import spread
 
 ROUNDS = 8  # seeds of which all cases are tried
 FURTHER_ROUNDS = 24  # ... and all further ones: a threshold is met by few of them
@@ -76,15 +77,11 @@ def _full(term: Term, value: Any) -> Any:
 
 
 def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
-    """Write arrays by name."""
+    """Write arrays, sequences and maps by name, as `--sample-inputs` reads them."""
     file = BytesIO()
-    np.savez(file, **{name: value for name, value in arrays.items() if _is_plain(value)})
+    parts = [spread(name, value) for name, value in arrays.items()]
+    np.savez(file, **{name: array for part in parts for name, array in part.items() if array.dtype.kind != "O"})
     save_bytes(path, file.getvalue())
-
-
-def _is_plain(value: Any) -> bool:
-    """False for sequences, maps and texts, which have no place in a file of arrays."""
-    return isinstance(value, np.ndarray) and value.dtype.kind != "O"
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import onnx.parser
 import pytest
@@ -16,7 +18,7 @@ import coset
 from coset.backends.onnxruntime import Session
 from coset.check import CheckReport, Difference
 from coset.cli import run
-from coset.deadline import Talk, Unknown, within
+from coset.deadline import MOST_LOST, Talk, Unknown, spared, within
 from coset.flow import Refused
 from coset.ir.errors import CosetError, UnboundDim
 
@@ -160,3 +162,112 @@ def test_a_proof_that_hangs_is_unknown(model: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Session, "run", sleeps)
     assert run(["prove", str(model), str(model), "--check-time-limit", "0.5", "--time-limit", "0.1"]) == 3
     assert "was not done after" in capsys.readouterr().out
+
+
+# ------------------------------------------------------------ parts that may be left out
+
+
+def guarded(parts: list[Any]) -> Any:
+    """Work that does each part, and lists what came of them."""
+
+    def work(_: Talk) -> list[str]:
+        found = []
+        for number, part in enumerate(parts):
+            try:
+                found.append(spared(part, f"part {number}"))
+            except CosetError as error:
+                found.append(error.message)
+        return found
+
+    return work
+
+
+def test_a_part_that_ends_the_process_is_left_out() -> None:
+    said: list[str] = []
+    found = within(guarded([lambda: "one", os.abort, lambda: "three", lambda: os._exit(7), lambda: "five"]), 60.0, say=said.append)
+    assert found == ["one", "the process is gone; it died of SIGABRT", "three", "the process is gone; it ended with exit code 7", "five"]
+    assert said == [
+        "warning: part 1 ended the process, and is left out; it died of SIGABRT",
+        "warning: part 3 ended the process, and is left out; it ended with exit code 7",
+    ]
+
+
+def test_errors_of_a_part_are_its_own_and_few_are_left_out() -> None:
+    def refused() -> str:
+        raise CosetError("it is refused")
+
+    assert within(guarded([refused, lambda: "two"]), 60.0) == ["it is refused", "two"]
+    with pytest.raises(Unknown, match="SIGABRT"):
+        within(guarded([os.abort] * (MOST_LOST + 1)), 60.0)
+    assert spared(lambda: 3, "elsewhere") == 3
+
+
+def test_a_death_behind_a_part_is_none_of_it() -> None:
+    def work(_: Talk) -> None:
+        spared(lambda: 1, "a part")
+        os.abort()
+
+    with pytest.raises(Unknown, match="SIGABRT"):
+        within(work, 60.0)
+
+
+def test_beginning_again_takes_no_more_seconds() -> None:
+    def late() -> None:
+        time.sleep(0.4)
+        os.abort()
+
+    started = time.monotonic()
+    with pytest.raises(Unknown, match=r"not done after 0\.5 s"):
+        within(guarded([late, lambda: time.sleep(60)]), 0.5)
+    assert time.monotonic() - started < 30
+
+
+def test_the_process_grows_by_no_more_than_it_may() -> None:
+    def work(_: Talk) -> int:
+        return np.zeros(1 << 30, np.uint8).size
+
+    with pytest.raises(MemoryError):
+        within(work, 60.0, memory=1 << 28)
+    assert within(work, 60.0, memory=1 << 32) == 1 << 30
+
+
+@pytest.mark.parametrize("case", ["huge", "normal"])
+def test_inputs_that_end_the_original_are_left_out(
+    case: str, model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A runtime that dies of large numbers, say of a division that overflows: the other cases are compared. Of what
+    dies of usual numbers nothing is known."""
+    plain = Session.run
+
+    def run_or_die(self: Session, feed: Any) -> Any:
+        if (case == "huge") == bool(1e6 < np.abs(feed["x"]).max() < np.inf):
+            os.abort()
+        return plain(self, feed)
+
+    monkeypatch.setattr(Session, "run", run_or_die)
+    output = model.with_name("out.onnx")
+    assert run(["optimize", str(model), "-o", str(output), "--json"]) == (0 if case == "huge" else 3)
+    found = capsys.readouterr()
+    if case == "huge":
+        check = json.loads(found.out)["check"]
+        assert check["ok"] and check["skipped"] == ["huge"] and "normal" in check["inputs"]
+        assert "warning: the original on huge inputs ended the process" in found.err
+        assert run(["diff", str(model), str(output), "--time-limit", "0"]) == 0
+
+
+def test_a_result_that_ends_the_process_is_not_handed_out(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the original does not: that is a difference."""
+    plain = Session.told.__func__  # type: ignore[attr-defined]
+
+    def told(kind: Any, given: Any, *rest: Any, **more: Any) -> Session:
+        session: Session = plain(kind, given, *rest, **more)
+        if str(given) != str(model):
+            monkeypatch.setattr(session, "_results", dies)
+        return session
+
+    monkeypatch.setattr(Session, "told", classmethod(told))
+    output = model.with_name("out.onnx")
+    assert run(["optimize", str(model), "-o", str(output)]) == 3
+    assert "SIGABRT" in capsys.readouterr().err and not output.exists()

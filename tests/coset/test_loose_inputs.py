@@ -89,3 +89,53 @@ def test_sequences_are_compared_element_by_element() -> None:
         assert difference("normal", "s", one, other, 0.0, exact=exact).ok is ok
     assert difference("normal", "s", one, far, 0.0, exact=False).max_abs == 1.0
     assert difference("normal", "s", [], [], 0.0, exact=True).ok
+
+
+# ------------------------------------------------------------ maps
+
+
+def mapped(keys: int, values: int, node: onnx.NodeProto, result: int, last: str = "Relu") -> onnx.ModelProto:
+    type = onnx.TypeProto()
+    type.map_type.key_type = keys
+    type.map_type.value_type.tensor_type.elem_type = values
+    type.map_type.value_type.tensor_type.shape.SetInParent()
+    made = [node, *(helper.make_node(last, [reads], [gives]) for reads, gives in (("v", "r"), ("r", "y")))]
+    y = helper.make_tensor_value_info("y", result, None)
+    graph = helper.make_graph(made, "g", [helper.make_value_info("m", type)], [y])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)], ir_version=8)
+
+
+def vectorizer(**vocabulary: list) -> onnx.NodeProto:
+    return helper.make_node("DictVectorizer", ["m"], ["v"], domain="ai.onnx.ml", **vocabulary)
+
+
+MAPS = [
+    pytest.param(TensorProto.STRING, TensorProto.FLOAT, vectorizer(string_vocabulary=["b", "c", "a"]), TensorProto.FLOAT, id="texts"),
+    pytest.param(TensorProto.INT64, TensorProto.FLOAT, vectorizer(int64_vocabulary=[70, 2]), TensorProto.FLOAT, id="integers"),
+    pytest.param(TensorProto.STRING, TensorProto.INT64, vectorizer(string_vocabulary=["b", "c"]), TensorProto.INT64, id="to integers"),
+    pytest.param(TensorProto.INT64, TensorProto.DOUBLE, vectorizer(int64_vocabulary=[7, 2]), TensorProto.DOUBLE, id="to doubles"),
+    pytest.param(
+        TensorProto.INT64, TensorProto.FLOAT,
+        helper.make_node("CastMap", ["m"], ["v"], domain="ai.onnx.ml", map_form="SPARSE", max_map=6), TensorProto.FLOAT, id="places",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("keys", "values", "node", "result"), MAPS)
+def test_a_model_of_a_map_is_optimized_and_compared(keys: int, values: int, node: onnx.NodeProto, result: int, tmp_path: Path) -> None:
+    """By the runtime where its binding takes such maps, else by ONNX's evaluator; another model of the same map is refuted."""
+    paths = [tmp_path / "model.onnx", tmp_path / "other.onnx"]
+    for path, last in zip(paths, ("Relu", "Abs"), strict=True):
+        onnx.save(mapped(keys, values, node, result, last), path)
+    assert run(["optimize", str(paths[0]), "-o", str(tmp_path / "out.onnx")]) == 0
+    assert prove(Proving(*paths))["answer"] == "refuted" and prove(Proving(paths[0], paths[0]))["answer"] == "proved"
+
+
+def test_maps_have_the_keys_that_are_read() -> None:
+    program = import_model(mapped(TensorProto.STRING, TensorProto.FLOAT, vectorizer(string_vocabulary=["b", "c", "a"]), TensorProto.FLOAT))
+    given = [case.feed["m"] for case in cases(program, {})]
+    assert set().union(*given) == {"a", "b", "c"} and min(map(len, given)) == 1 < max(map(len, given))
+    assert any(np.isnan(value) for each in given for value in each.values())
+    places = import_model(mapped(TensorProto.INT64, TensorProto.STRING, MAPS[-1].values[2], TensorProto.FLOAT))
+    for case in cases(places, {}):
+        assert set(case.feed["m"]) <= set(range(6)) and all(int(value) in range(-9, 10) for value in case.feed["m"].values())

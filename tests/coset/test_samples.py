@@ -10,11 +10,15 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
+from onnx import helper, numpy_helper
 
 import coset
 from coset.backends import onnxruntime
 from coset.cli import run
+from coset.feeds import SAMPLES
+from coset.frontends.onnx import import_model
 from coset.ir.errors import CosetError
+from coset.samples import spread, with_samples
 
 SQUARES = "t = Relu(x) u = Relu(t) q = Mul(s, s) r = Reshape(u, q) y = Add(r, r)"  # takes few shapes, of which none is drawn for sure
 
@@ -149,3 +153,120 @@ def test_what_is_no_library_is_told(tmp_path: Path, capsys: pytest.CaptureFixtur
     for path in (model, str(tmp_path / "missing.so")):
         assert run(["optimize", model, "-o", str(tmp_path / "out.onnx"), "--custom-op-library", path]) == 2
         assert "library" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------ sequences, maps, optional values
+
+
+def with_lists(folder: Path, last: str = "Relu") -> str:
+    """A model of a sequence, a map, an optional tensor and a tensor."""
+    tensor = helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, ["n", 2])
+    table = onnx.TypeProto()
+    table.map_type.key_type = onnx.TensorProto.STRING
+    table.map_type.value_type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    table.map_type.value_type.tensor_type.shape.SetInParent()
+    head = [
+        helper.make_value_info("s", helper.make_sequence_type_proto(tensor)),
+        helper.make_value_info("m", table),
+        helper.make_value_info("o", helper.make_optional_type_proto(tensor)),
+        helper.make_value_info("x", tensor),
+    ]
+    nodes = [
+        helper.make_node("SequenceInsert", ["s", "x"], ["t"]),
+        helper.make_node("ConcatFromSequence", ["t"], ["c"], axis=0),
+        helper.make_node("DictVectorizer", ["m"], ["v"], domain="ai.onnx.ml", string_vocabulary=["a", "b"]),
+        helper.make_node("OptionalGetElement", ["o"], ["g"]),
+        helper.make_node("ReduceSum", ["g"], ["k"]),
+        helper.make_node("Add", ["c", "v"], ["d"]),
+        helper.make_node("Add", ["d", "k"], ["e"]),
+        helper.make_node("Relu", ["e"], ["f"]),
+        helper.make_node(last, ["f"], ["y"]),
+    ]
+    graph = helper.make_graph(nodes, "g", head, [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)])
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=9), folder / "lists.onnx")
+    return str(folder / "lists.onnx")
+
+
+F = np.float32
+ROWS = F([[1, 2], [3, 4], [5, 6]])
+LISTS: dict[str, Any] = {"s": [ROWS[:1], ROWS[1:]], "m": {"b": F(7), "z": F(9)}, "o": ROWS + 1, "x": ROWS}
+ARCHIVED = {"s/0": ROWS[:1], "s/1": ROWS[1:], "m/keys": np.array(["b", "z"]), "m/values": F([7, 9]), "o": ROWS + 1, "x": ROWS}
+
+
+def messages(folder: Path, named: bool) -> str:
+    """As ONNX keeps its own test data: each value as the message of its kind; in another order where they are named."""
+    makers = {"s": numpy_helper.from_list, "o": numpy_helper.from_optional, "x": numpy_helper.from_array}
+    for place, name in enumerate(LISTS):
+        if name == "m":
+            message = onnx.MapProto(key_type=onnx.TensorProto.STRING, string_keys=[b"b", b"z"])
+            message.values.CopyFrom(numpy_helper.from_list([np.array(7, F), np.array(9, F)]))
+        else:
+            message = makers[name](LISTS[name])
+        message.name = name if named else ""
+        number = len(LISTS) - 1 - place if named else place
+        (folder / f"input_{number}.pb").write_bytes(message.SerializeToString())
+    return str(folder)
+
+
+@pytest.mark.parametrize("kind", ["archive", "named messages", "messages", "memory"])
+def test_sequences_maps_and_optional_values_are_samples(kind: str, tmp_path: Path) -> None:
+    given: Any = LISTS
+    if kind == "archive":
+        given = archive(tmp_path, **ARCHIVED)
+    elif kind != "memory":
+        given = messages(tmp_path, kind == "named messages")
+    program = with_samples(import_model(with_lists(tmp_path)), [given])
+    (feed,) = program.source[SAMPLES]
+    assert [each.tolist() for each in feed["s"]] == [each.tolist() for each in LISTS["s"]]
+    assert feed["m"] == {"b": 7, "z": 9} and np.array_equal(feed["o"], ROWS + 1) and np.array_equal(feed["x"], ROWS)
+    optimized = coset.optimize(with_lists(tmp_path), sample_inputs=[given])
+    assert optimized.report["check"]["inputs"][0] == "sample 1"
+
+
+def test_an_archive_gives_back_what_was_spread_over_it() -> None:
+    values = {**LISTS, "t": [], "n": {3: F(1)}, "w": np.array(["u", ""], object), "p": [np.array(["v"], object)]}
+    spelled = {part: array for name, value in values.items() for part, array in spread(name, value).items()}
+    assert not any(array.dtype.kind == "O" for array in spelled.values())
+    assert set(spelled) >= {"s/0", "s/1", "m/keys", "m/values", "t", "n/keys", "p/0", "w"}
+    assert spelled["t"].size == 0 and spelled["n/keys"].tolist() == [3] and spelled["w"].tolist() == ["u", ""]
+
+
+def test_a_counterexample_has_sequences_and_maps(tmp_path: Path) -> None:
+    """It dropped them; what it holds is what the other program is refuted by, and a sample."""
+    first = with_lists(tmp_path)
+    (tmp_path / "second").mkdir()
+    second, found = with_lists(tmp_path / "second", "Neg"), tmp_path / "found.npz"
+    assert run(["prove", first, second, "--counterexample", str(found)]) == 1
+    held = np.load(found)
+    assert {"input s/0", "input s/1", "input m/keys", "input m/values", "input o", "input x"} <= set(held.files)
+    assert run(["optimize", first, "-o", str(tmp_path / "out.onnx"), "--sample-inputs", str(found)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"s": ROWS}, "`s` is a sequence"),
+        ({"m": ROWS}, "`m` is a map"),
+        ({"m": {1: F(7)}}, "a map whose keys are texts"),
+        ({"o": [ROWS]}, "`o` is one tensor"),
+        ({"s": [ROWS, F([1])]}, r"a tensor of the input `s` has the shape \[1\]"),
+        ({"s": [ROWS.astype(np.float64)]}, "`s` has elements of float64"),
+        ({"m": {"a": 1}}, "`m` has elements of int64"),
+    ],
+)
+def test_lists_that_do_not_fit_are_told(other: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(CosetError, match=said):
+        coset.optimize(with_lists(tmp_path), sample_inputs=[{**LISTS, **other}])
+
+
+def test_messages_of_another_kind_are_told(tmp_path: Path) -> None:
+    path = with_lists(tmp_path)
+    folder = messages(tmp_path, named=False)
+    (tmp_path / "input_0.pb").write_bytes(numpy_helper.from_list([]).SerializeToString() + b"\xff")
+    with pytest.raises(CosetError, match="this is no sequence"):
+        coset.optimize(path, sample_inputs=[folder])
+    messages(tmp_path, named=False)
+    (tmp_path / "input_4.pb").write_bytes(numpy_helper.from_array(ROWS).SerializeToString())
+    with pytest.raises(CosetError, match="the model has 4 inputs"):
+        coset.optimize(path, sample_inputs=[folder])

@@ -13,13 +13,14 @@ import coset
 from coset.backends.onnxruntime import Session
 from coset.check import Oracle
 from coset.frontends.onnx import import_model
-from coset.frontends.onnx_seeds import with_seeds
+from coset.seeds import with_seeds
 
-NUMBERS = "<float r = {0.5}, bool on = {1}, bool off = {0}>"
+NUMBERS = "<float r = {0.5}, bool on = {1}, bool off = {0}, int64 five = {5}, int64 zero = {0}>"
 
 
 def model(body: str, more: str = "") -> Any:
-    text = f'<ir_version: 8, opset_import: ["" : 17, "own" : 1]> g (float[4,8] x, bool c) => (float[4,8] y) {NUMBERS} {{ {body} }} {more}'
+    opsets = '"" : 17, "own" : 1, "ai.onnx.ml" : 3'
+    text = f"<ir_version: 8, opset_import: [{opsets}]> g (float[4,8] x, bool c) => (float[4,8] y) {NUMBERS} {{ {body} }} {more}"
     return onnx.parser.parse_model(text)
 
 
@@ -34,6 +35,34 @@ DRAWN = {
     "one with a seed": "b = RandomNormalLike<seed = 3.0>(a) d = RandomUniformLike(a) y = Sub(b, d)",
     "dropout, switched off by what is computed": "t = Not(on) d = Dropout(a, r, t) n = RandomNormalLike(d) y = Dropout(n, r, on)",
     "in a branch": BRANCHES + " y = Neg(b)",
+    "dropout, switched off by a shape": "s = Size(a) t = Less(s, five) d = Dropout(a, r, t) y = RandomNormalLike(d)",
+    "dropout, switched off by a loop": (
+        "t = Loop(five, on, on) <body = turn (int64 i, bool k, bool p) => (bool l, bool q) { l = Identity(k) q = Not(p) }>"
+        " d = Dropout(a, r, t) n = RandomNormalLike(d) y = Add(n, d)"
+    ),
+    "dropout, switched off by a node that is kept": (
+        "l = ai.onnx.ml.LabelEncoder<keys_int64s = [5], values_int64s = [3]>(five) t = Equal(l, five)"
+        " d = Dropout(a, r, t) n = RandomNormalLike(d) y = Add(n, d)"
+    ),
+    "a branch that is never taken": (
+        "b = If(on) <then_branch = one () => (float[4,8] o) { o = Neg(a) },"
+        " else_branch = two () => (float[4,8] p) { p = RandomNormalLike(a) }> n = RandomNormalLike(b) y = Add(n, b)"
+    ),
+    "dropout in a branch, switched off from outside": (
+        "t = Not(on) b = If(c) <then_branch = one () => (float[4,8] o) { d = Dropout(a, r, t) o = Neg(d) },"
+        " else_branch = two () => (float[4,8] p) { p = Abs(a) }> n = RandomNormalLike(b) y = Add(n, b)"
+    ),
+    "dropout in a branch, switched off there": (
+        "b = If(c) <then_branch = one () => (float[4,8] o) { t = Not(on) d = Dropout(a, r, t) u = Neg(d) v = Neg(u) o = Neg(v) },"
+        " else_branch = two () => (float[4,8] p) { p = Abs(a) }> n = RandomNormalLike(b) y = Add(n, b)"
+    ),
+    "dropout beside a sequence in a branch": (
+        "q = If(c) <then_branch = one () => (seq(float[4,8]) o)"
+        " { t = Not(on) d = Dropout(a, r, t) u = Neg(d) v = Neg(u) o = SequenceConstruct(v) },"
+        " else_branch = two () => (seq(float[4,8]) p) { p = SequenceConstruct(a) }> b = SequenceAt(q, zero)"
+        " n = RandomNormalLike(b) y = Add(n, b)"
+    ),
+    "dropout, if a draw says so": "m = RandomUniformLike(r) t = Greater(m, r) d = Dropout(a, r, t) n = RandomNormalLike(d) y = Add(n, d)",
 }
 
 
@@ -56,6 +85,14 @@ def test_nodes_that_draw_have_seeds_of_their_own() -> None:
     feed = {"x": np.zeros((4, 8), np.float32), "c": np.array(True)}
     one, other = (Session(seeded).run(feed)["y"] for _ in range(2))
     assert np.array_equal(one, other) and one.std() > 0.5
+
+
+def test_a_mark_is_no_seed_of_the_model_s_own() -> None:
+    """Marks stand beside seeds that a model has, however large; one keeps its own."""
+    body = "a = RandomNormalLike<seed = 4194304.0>(x) b = RandomNormalLike(x) d = Add(a, b) y = Neg(d)"
+    seeded = with_seeds(model(body).SerializeToString())
+    assert seeded is not None
+    assert [[attribute.f for attribute in node.attribute] for node in onnx.load_from_string(seeded).graph.node[:2]] == [[4194304.0], [1.0]]
 
 
 def test_draws_in_another_order_are_another_program(tmp_path: Path) -> None:
