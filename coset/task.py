@@ -22,6 +22,7 @@ from coset.egraph.merging import merge_products
 from coset.egraph.saturate import Saturation, saturate
 from coset.egraph.saturated import Saturated
 from coset.egraph.search import Phase
+from coset.egraph.zeros import pad_constants
 from coset.extract.cost import Printable
 from coset.extract.gym import Named, render_problem, side_by_side
 from coset.extract.placement import NOWHERE
@@ -353,7 +354,9 @@ def search_roots(roots: Sequence[Term], phases: Sequence[Phase], task: Task, *, 
     phases = [phase.where(ordering.keeps) for phase in phases]
     rows = task.job.target.merges
     merged = None if rows is None else merge_products(roots, active, rows.value)
-    entered = [found for found in (ordering.entered, merged, double_constants(roots, active)) if found is not None]
+    entered = [
+        found for found in (ordering.entered, merged, double_constants(roots, active), pad_constants(roots, active)) if found is not None
+    ]
     pairs = [pair for found in entered for pair in found.pairs]
     left = task.job.limits.seconds - spent - (time.perf_counter() - started)
     limits = replace(task.job.limits, seconds=max(left, AT_LEAST))
