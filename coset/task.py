@@ -22,6 +22,7 @@ from coset.egraph.merging import merge_products
 from coset.egraph.saturate import Saturation, saturate
 from coset.egraph.saturated import Saturated
 from coset.egraph.search import Phase
+from coset.egraph.zeros import pad_constants
 from coset.extract.cost import Printable
 from coset.extract.gym import Named, render_problem, side_by_side
 from coset.extract.placement import NOWHERE
@@ -61,6 +62,7 @@ WITNESS = "witness"  # the phase of rules that only certificates are made with
 MOVING = "parts"  # the phase of those that run by themselves, where programs are compared part by part
 NEXT = ("numpy.random",)  # the modules that extraction and the comparison load
 AT_LEAST = 1e-3  # s for a search, when those before it took all
+RUNTIME = "ort"  # the dialect of ONNX Runtime's own ops
 PARTS = "part"  # the dialect of what definitions have in common, which no target runs alone
 
 
@@ -143,7 +145,9 @@ def phases_for(job: Job, newest: int) -> list[Phase]:
     """
     if job.numerics not in NUMERICS_ORDER:
         raise CosetError(f"there are no numerics `{job.numerics}`", help=f"one of: {', '.join(NUMERICS_ORDER)}")
-    composites = with_parts(op for op, forms in job.target.forms.items() if forms and op.startswith(f"{COMPOSITE}."))
+    check_ops(job.target)
+    run = [op for forms in _run_on(job.target) for op, found in forms.items() if found]
+    composites = with_parts(op for op in run if op.startswith(f"{COMPOSITE}.") or _is_kernel(op))
     own = job.own()
     warn(own, job.progress)
     phases = permitted_phases(own, job.weakest, lambda rule: _wanted(rule, job.target, newest, composites), sought=job.target.forms)
@@ -151,7 +155,6 @@ def phases_for(job: Job, newest: int) -> list[Phase]:
         every = permitted_phases(own, NUMERICS_ORDER[-1], lambda _: True)
         job.admission.check(rule for phase in every for rule in phase.rules)
         phases = job.admission.phases(phases)
-    check_ops(job.target)
     for error in kernel_errors():
         raise error
     return phases
@@ -214,19 +217,27 @@ def with_parts(ops: Iterable[str]) -> set[str]:
     return found
 
 
-def _kernels(spelled: Iterable[str]) -> list[str]:
-    """The kernels of targets among ops with their numbers of operands."""
+def _is_kernel(op: str) -> bool:
+    return is_defined(get_op(op)) and bool(definition_of(get_op(op)).targets)
+
+
+def _of_runtimes(spelled: Iterable[str]) -> list[str]:
+    """Among ops with their numbers of operands the kernels of targets and what only those are made of."""
     names = {each.rpartition("/")[0] for each in spelled}
-    return sorted(name for name in names if is_defined(get_op(name)) and definition_of(get_op(name)).targets)
+    return sorted(name for name in names if _is_kernel(name) or name.partition(".")[0] == RUNTIME)
+
+
+def _run_on(target: Target) -> list[Mapping[str, Any]]:
+    """The forms of the target and of its host."""
+    return [target.forms, *([] if target.host is None else [get_target(target.host).forms])]
 
 
 def _wanted(rule: Rule, target: Target, newest: int, composites: AbstractSet[str]) -> bool:
     """Definitions are read from right to left only into ops that the target runs and the model's version of ONNX can hold, and into those
-    that its `composites` are made of; a `kernel` only into those of the targets that it names. A rule that makes one is for targets that
-    run it."""
+    that its `composites` are made of; a `kernel` only into those of the targets that it names. A rule that makes one, or a part of one, is
+    for targets that run it."""
     if rule.definition is None:
-        runs_on = [target.forms, *([] if target.host is None else [get_target(target.host).forms])]
-        return all(any(forms.get(name) for forms in runs_on) for name in _kernels(rule.makes))
+        return set(_of_runtimes(rule.makes)) <= composites
     if not rule.recognises:
         return True
     kernel = {get_target(name).name for name in rule.targets if name in target_names()}
@@ -345,7 +356,9 @@ def search_roots(roots: Sequence[Term], phases: Sequence[Phase], task: Task, *, 
     phases = [phase.where(ordering.keeps) for phase in phases]
     rows = task.job.target.merges
     merged = None if rows is None else merge_products(roots, active, rows.value)
-    entered = [found for found in (ordering.entered, merged, double_constants(roots, active)) if found is not None]
+    entered = [
+        found for found in (ordering.entered, merged, double_constants(roots, active), pad_constants(roots, active)) if found is not None
+    ]
     pairs = [pair for found in entered for pair in found.pairs]
     left = task.job.limits.seconds - spent - (time.perf_counter() - started)
     limits = replace(task.job.limits, seconds=max(left, AT_LEAST))

@@ -11,11 +11,13 @@ from typing import Any
 
 from coset.dialects import kernels
 from coset.dialects import onnx_arithmetic as a
-from coset.dialects.hub_terms import broadcast, reshape, splat, transpose
+from coset.dialects.expansion import expanded
+from coset.dialects.hub_terms import reshape, splat, transpose
 from coset.dialects.onnx_node import Builder, Built, Node, define, definition
 from coset.dialects.onnx_windows import convolved
 from coset.ir import dims
 from coset.ir.builtin import absent
+from coset.ir.dims import Dim
 from coset.ir.errors import require
 from coset.ir.op import get_op
 from coset.ir.term import Term, get, make
@@ -138,37 +140,29 @@ def _fused_convolution(node: Node) -> Built:
 
 @contrib("RotaryEmbedding")
 def _rotary(node: Node) -> Built:
-    """The definition, of heads packed into the last dim or apart."""
+    """The definition, of heads packed into the last dim or apart; of heads apart at known positions what the search looks for."""
     accept(node, scale=1.0, is_packed_batching=0)
     attributes = {key: value for key, value in node.attributes.items() if key not in ("scale", "is_packed_batching")}
-    if node.operands[0].tensor.rank == 4 and not attributes.get("interleaved") and (first := node.ints(1)) is not None and len(first) == 1:
-        tables = [_rows_from(first[0], table, node.operands[0]) for table in node.operands[2:4]]
-        if all(tables):
-            return _turned(node.operands[0], *filter(None, tables))
-    return rotated(node.operands[0], node.operands[1:4], attributes)
+    x, first = node.operands[0], node.ints(1)
+    if x.tensor.rank == 4 and first is not None and len(first) == 1:
+        tables = [_rows_from(first[0], table, x.tensor.dims[2]) for table in node.operands[2:4]]
+        size, turned = x.tensor.dims[3], dims.multiply(2, node.operands[2].tensor.dims[1])
+        whole, chosen = size == turned, attributes.get("rotary_embedding_dim", 0)
+        if all(tables) and (whole or isinstance(size, int)) and chosen in (0 if whole else turned, turned):
+            heads = applied("RotatedHeads" if whole else "RotatedParts", (x, *tables), {"interleaved": attributes.get("interleaved", 0)})
+            return expanded([heads], lambda _: False)[0]
+    return rotated(x, node.operands[1:4], attributes)
 
 
-def _rows_from(first: int, table: Term, x: Term) -> Term | None:
-    """The rows of a table for the rows of heads from position `first` on, one for each pair; None where not all are known to be there, or
-    heads have elements that do not turn."""
-    length, size = x.tensor.dims[2:]
-    rows, pairs = table.tensor.dims
-    if size != dims.multiply(2, pairs) or first < 0:
+def _rows_from(first: int, table: Term, length: Dim) -> Term | None:
+    """So many rows of a table from position `first` on; None where not all are known to be there."""
+    rows = table.tensor.dims[0]
+    if first < 0:
         return None
     if first == 0 and length == rows:
         return table
     fits = isinstance(length, int) and isinstance(rows, int) and first + length <= rows
     return a.take(table, 0, first, dims.add(first, length)) if fits else None
-
-
-def _turned(x: Term, cosines: Term, sines: Term) -> Term:
-    """Heads [batch, heads, length, size] whose halves are turned by the angles of each row."""
-    *rows, size = x.tensor.dims
-    half = cosines.tensor.dims[1]
-    early, late = a.take(x, 3, 0, half), a.take(x, 3, half, size)
-    c, s = (broadcast(table, (*rows, half), (2, 3)) for table in (cosines, sines))
-    real, imaginary = a.subtract(a.multiply(early, c), a.multiply(late, s)), a.add(a.multiply(late, c), a.multiply(early, s))
-    return a.concatenate([real, imaginary], 3)
 
 
 def rotated(x: Term, angles: Sequence[Term], attributes: dict[str, Any]) -> Term:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from coset.egraph.doubled import is_doubled
+from coset.egraph.doubled import doubled_axis
 from coset.egraph.repeats import Run, find_runs
 from coset.ir.constants import INLINE_ELEMENTS, Constant
 from coset.ir.stored import is_finite
@@ -222,12 +222,12 @@ class _Pieces:
 
 def _unread(term: Term) -> bool:
     """True for a constant whose elements no rule looks at: of floats they look at single numbers, whether all are finite, and whether each
-    row is one half twice, of the others at short lists too."""
+    row holds its numbers twice, of the others at short lists too."""
     if term.op is not CONSTANT:
         return False
     elements = prod(term.tensor.static or ())
     large = elements > INLINE_ELEMENTS or (term.tensor.rank > 0 and term.tensor.dtype.kind == "float")
-    return large and is_finite(term.attribute("value")) and not is_doubled(term.attribute("value"))
+    return large and is_finite(term.attribute("value")) and doubled_axis(term.attribute("value")) is None
 
 
 @dataclass(frozen=True)

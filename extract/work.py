@@ -152,7 +152,7 @@ def _rotated_heads(_: Attributes, result: Type, operands: Sequence[Type], sizes:
 
 KERNELS: dict[str, Callable[[Attributes, Type, Sequence[Type], Sizes], tuple[float, float]]] = {
     "ort.SelfAttention": _self_attention,
-    "ort.RotatedHeads": _rotated_heads,
+    **dict.fromkeys(("ort.RotatedHeads", "ort.RotatedSequences", "ort.RotatedParts", "ort.RotatedSequenceParts"), _rotated_heads),
 }
 
 

@@ -10,7 +10,7 @@ from coset.ir.constants import Constant, constant_of
 from coset.ir.dim_factors import factors as factors_of
 from coset.ir.dims import Dim, Shape
 from coset.ir.term import CONSTANT, Term
-from coset.ir.types import DTYPES, I64
+from coset.ir.types import DTYPES, I64, DType
 from coset.lowering import onnx_slice
 from coset.lowering.onnx_plan import Call, Context, Input, Numbers, Printer, Refused, folded, squeeze, unsqueeze, vector
 from coset.lowering.onnx_reduce_call import is_reduction, kept_reduction, kept_shape
@@ -113,7 +113,7 @@ def _reshape_call(x: Input, shape: Shape, target: Shape, context: Context) -> Ca
         return Call("Reshape", (x, Numbers(target)), {"allowzero": 1}, since=14)
     written: list[Dim] = [0 if same and not (isinstance(dim, int) and dim) else dim for same, dim in zip(copied, target, strict=True)]
     symbolic = [axis for axis, dim in enumerate(written) if not isinstance(dim, int)]
-    if len(symbolic) == 1 and all(_is_positive(dim, context) for axis, dim in enumerate(target) if axis != symbolic[0]):
+    if len(symbolic) == 1 and all(is_positive(dim, context) for axis, dim in enumerate(target) if axis != symbolic[0]):
         written[symbolic[0]] = -1
     elif symbolic and len(target) == 2:
         axis = next((axis for axis in range(len(shape) + 1) if target == flat(shape, axis)), None)
@@ -122,7 +122,7 @@ def _reshape_call(x: Input, shape: Shape, target: Shape, context: Context) -> Ca
     return Call("Reshape", (x, Numbers(tuple(written))), since=5)
 
 
-def _is_positive(dim: Dim, context: Context) -> bool:
+def is_positive(dim: Dim, context: Context) -> bool:
     factors = factors_of(dim)
     return factors is not None and factors <= context.positive
 
@@ -233,25 +233,28 @@ def filled(value: Term, shape: Shape) -> Input:
     return Call("Add", (constant_of(np.full(sizes, -0.0 if dtype.kind == "float" else 0, dtype.numpy), dtype), value), since=7)
 
 
+def counted(count: Dim, dtype: DType) -> Call | Constant:
+    """The vector 0, 1 .. count - 1: a constant where the number is static, else Range."""
+    if isinstance(count, int):
+        return constant_of(np.arange(count).astype(dtype.numpy), dtype)
+    kind = dtype if dtype in _RANGES else I64
+    ends: list[Input] = [constant_of(np.zeros((), kind.numpy)), Numbers((count,), kind, ()), constant_of(np.ones((), kind.numpy))]
+    if kind not in (I64, DTYPES["i32"]):
+        ends[1] = Call("Cast", (Numbers((count,), I64, ()),), {"to": kind})
+    line = Call("Range", tuple(ends), since=11)
+    return line if kind == dtype else Call("Cast", (line,), {"to": dtype})
+
+
 def _print_iota(term: Term, context: Context) -> Input:
-    """Numbers along one dim: a constant where it is static, else Range; expanded to the shape."""
+    """Numbers along one dim, expanded to the shape."""
     shape, dtype, axis = term.tensor.dims, term.tensor.dtype, term.attribute("dimension")
     count = shape[axis]
-    line: Input
-    if isinstance(count, int):
-        line = constant_of(np.arange(count).astype(dtype.numpy), dtype)
-    else:
-        kind = dtype if dtype in _RANGES else I64
-        ends: list[Input] = [constant_of(np.zeros((), kind.numpy)), Numbers((count,), kind, ()), constant_of(np.ones((), kind.numpy))]
-        if kind not in (I64, DTYPES["i32"]):
-            ends[1] = Call("Cast", (Numbers((count,), I64, ()),), {"to": kind})
-        line = Call("Range", tuple(ends), since=11)
-        line = line if kind == dtype else Call("Cast", (line,), {"to": dtype})
+    line = counted(count, dtype)
     if len(shape) == 1:
         return line
     after = len(shape) - axis - 1
-    line = reshaped(line, (count,), (count, *([1] * after)), context) if after else line
-    return Call("Expand", (line, Numbers(_asked(shape, (count, *([1] * after))))), since=8)
+    column = reshaped(line, (count,), (count, *([1] * after)), context) if after else line
+    return Call("Expand", (column, Numbers(_asked(shape, (count, *([1] * after))))), since=8)
 
 
 PRINTERS: dict[str, Printer] = {

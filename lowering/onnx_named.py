@@ -8,12 +8,13 @@ import numpy as np
 
 from coset.dialects.hub_terms import is_splat
 from coset.dialects.onnx_dtypes import clipped_at
+from coset.ir import dims
 from coset.ir.builtin import ABSENT
 from coset.ir.constants import constant_of
 from coset.ir.term import Term
-from coset.ir.types import DTYPES, DType
+from coset.ir.types import DTYPES, I64, DType
 from coset.lowering import onnx_reduce
-from coset.lowering.onnx_movement import filled
+from coset.lowering.onnx_movement import counted, filled, is_positive, reshaped
 from coset.lowering.onnx_plan import Call, Context, Input, Printer, Refused, vector
 from coset.lowering.onnx_reduce import given
 
@@ -106,18 +107,38 @@ def _print_attention(term: Term, _: Context) -> Input:
     return Call(_CONTRIB[term.op.name], (*operands[:3], None, None, *operands[3:]), attributes, domain="com.microsoft")
 
 
-def _print_rotation(term: Term, _: Context) -> Input:
-    """Its second operand is the position of the first rows of a sequence."""
+def _print_rotation(term: Term, context: Context) -> Input:
+    """Its second operand is the position of the first rows of each sequence, or, if a sequence has angles of its own, the row of each
+    position in the tables."""
     x, *tables = term.operands
-    return Call("RotaryEmbedding", (x, vector(0), *tables), domain="com.microsoft")
+    batch, heads, length, size = x.tensor.dims
+    turned = dims.multiply(2, tables[0].tensor.dims[1])
+    attributes = {"interleaved": 1} if term.attribute("interleaved") else {}
+    if size != turned:
+        if not isinstance(heads, int) or not isinstance(turned, int) or 0 in (heads, turned):
+            raise Refused("RotaryEmbedding of a part of each head takes a known number of heads and pairs")
+        attributes |= {"num_heads": heads, "rotary_embedding_dim": turned}
+    positions: Input = vector(0)
+    if term.op.name in _OF_SEQUENCES:
+        rows = dims.multiply(batch, length)
+        # it fails where the tables have fewer rows than a sequence has positions
+        if not is_positive(batch, context) and dims.subtract(tables[0].tensor.dims[0], rows) != length:
+            raise Refused("RotaryEmbedding by tables for each sequence takes a batch that is known not to be empty")
+        if isinstance(batch, int) and isinstance(length, int):
+            positions = constant_of(np.arange(batch * length).reshape(batch, length))
+        else:
+            positions = reshaped(counted(rows, I64), (rows,), (batch, length), context)
+    return Call("RotaryEmbedding", (x, positions, *tables), attributes, domain="com.microsoft")
 
 
+_OF_SEQUENCES = frozenset({"ort.RotatedSequences", "ort.RotatedSequenceParts"})
+_ROTATIONS = frozenset({"ort.RotatedHeads", "ort.RotatedParts"}) | _OF_SEQUENCES
 _CONTRIB = {"ort.MultiHead": "MultiHeadAttention", "ort.SelfAttention": "Attention"}
 
 
 PRINTERS: dict[str, Printer] = {
     **dict.fromkeys(_CONTRIB, _print_attention),
-    "ort.RotatedHeads": _print_rotation,
+    **dict.fromkeys(_ROTATIONS, _print_rotation),
     **dict.fromkeys((f"onnx.{name}" for name in _SIMPLE), _print_simple),
     "onnx.Relu": _print_relu,
     "onnx.Softmax": _print_softmax,

@@ -243,16 +243,35 @@ def _heads(r: Draw, op: str) -> OwnInstance:
 # ---------------------------------------------------------------- pairs, gates, products
 
 
-@hub("ort.RotatedHeads")
+@hub("ort.TurnedPairs", "ort.RotatedHeads", "ort.RotatedSequences", "ort.RotatedParts", "ort.RotatedSequenceParts")
 def _rotated(r: Draw, op: str) -> OwnInstance:
-    length, half = r.randint(1, 3), r.randint(1, 3)
+    """Pairs as complex numbers, turned by angles of each position or of each position of each sequence."""
+    batch, heads, length, half, beside = r.randint(1, 3), r.randint(1, 3), r.randint(1, 3), r.randint(1, 3), r.maybe()
+    more = r.randint(0, 3) if "Part" in op else 0
+    sequences = "Sequence" in op
+    unread = r.randint(0, 2) if sequences else 0
+    given: dict[str, Any] = {"interleaved": int(beside)}
+    if op == "ort.TurnedPairs":
+        axes = r.choice([(2, 3), (1, 3), (0, 2, 3), (0, 1, 3), (3,), (0, 1, 2, 3)])
+        given["axes"] = axes
+        table = tuple((batch, heads, length, half)[axis] for axis in axes)
+    else:
+        table = (batch * length + unread, half) if sequences else (length, half)
 
     def reference(x: Sequence[Any]) -> list[Any]:
-        v, c, s = x
-        first, second = v[..., :half], v[..., half:]
-        return [np.concatenate([first * c - second * s, first * s + second * c], -1)]
+        v, *tables = x
+        if op == "ort.TurnedPairs":
+            shape = [n if axis in axes else 1 for axis, n in enumerate((batch, heads, length, half))]
+            c, s = (each.reshape(shape) for each in tables)
+        else:
+            c, s = (each[: len(each) - unread].reshape(batch if sequences else 1, 1, length, half) for each in tables)
+        places = [np.arange(half) * 2, np.arange(half) * 2 + 1] if beside else [np.arange(half), np.arange(half) + half]
+        first, second = v[..., places[0]], v[..., places[1]]
+        result = v.copy()
+        result[..., places[0]], result[..., places[1]] = first * c - second * s, first * s + second * c
+        return [result]
 
-    return own(op, [Slot(F32, (r.randint(1, 2), r.randint(1, 3), length, 2 * half)), *[Slot(F32, (length, half))] * 2], {}, reference)
+    return own(op, [Slot(F32, (batch, heads, length, 2 * half + more)), *[Slot(F32, table)] * 2], given, reference)
 
 
 @hub("kernel.rope")

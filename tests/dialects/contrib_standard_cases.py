@@ -45,7 +45,7 @@ for rank4 in (False, True):
 for first, rows, turned in ((0, 3, 8), (0, 12, 8), (4, 7, 8), (4, 12, 8), (4, 12, 6)):  # positions in order, which are known
     given = {"num_heads": 2, "rotary_embedding_dim": turned} if turned < 8 else {}
     inputs = [normal(2, 2, 3, 8), np.array([first]), normal(rows, turned // 2), normal(rows, turned // 2)]
-    cases("RotaryEmbedding", Case(inputs, given, known=(1,)))
+    cases("RotaryEmbedding", Case(inputs, given, known=(1,)), Case(inputs, {**given, "interleaved": 1}, known=(1,)))
 packed = [normal(2, 40), whole(np.uint8, 6, 3, 8), np.abs(normal(6, 3)), whole(np.uint8, 6, 2)]
 cases("MatMulNBits", Case(packed, {"K": 40, "N": 6, "bits": 4, "block_size": 16}, known=(1, 2, 3)))
 for kind in (np.uint8, np.int8):

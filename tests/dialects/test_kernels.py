@@ -230,11 +230,33 @@ def test_rotary_embedding(interleaved: int, partial: bool, many: bool) -> None:
     compare("RotaryEmbedding", [normal(2, 3, 16), positions, normal(12, turned // 2), normal(12, turned // 2)], attributes)
 
 
+@pytest.mark.parametrize("interleaved", [0, 1])
 @pytest.mark.parametrize("shape", [(2, 2, 3, 8), (1, 3, 1, 6), (2, 1, 4, 2), (1, 1, 1, 2), (0, 2, 3, 4), (2, 0, 3, 4)])
-def test_rotated_heads(shape: tuple[int, ...]) -> None:
+def test_rotated_heads(shape: tuple[int, ...], interleaved: int) -> None:
     x, cosines, sines = normal(*shape), *(normal(shape[2], shape[3] // 2) for _ in "cs")
-    expected = kernel("RotaryEmbedding", [x, np.array([0]), cosines, sines], {}, 1)
-    np.testing.assert_allclose(defined("RotatedHeads", [x, cosines, sines], {}), expected, rtol=2e-4, atol=2e-5)
+    expected = kernel("RotaryEmbedding", [x, np.array([0]), cosines, sines], {"interleaved": interleaved}, 1)
+    np.testing.assert_allclose(defined("RotatedHeads", [x, cosines, sines], {"interleaved": interleaved}), expected, rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("interleaved", [0, 1])
+@pytest.mark.parametrize("sequences", [False, True])
+@pytest.mark.parametrize("pairs", [1, 3, 4])
+@pytest.mark.parametrize("unread", [0, 3])
+def test_rotated_parts_and_sequences(pairs: int, unread: int, sequences: bool, interleaved: int) -> None:
+    """Of heads of 8: rows behind those of the sequences are not read."""
+    x, rows = normal(2, 3, 5, 8), 10 + unread if sequences else 5
+    tables = [normal(rows, pairs) for _ in "cs"]
+    positions = np.arange(10).reshape(2, 5) if sequences else np.array([0])
+    name = {
+        (False, False): "RotatedHeads",
+        (False, True): "RotatedParts",
+        (True, False): "RotatedSequences",
+        (True, True): "RotatedSequenceParts",
+    }
+    attributes = {"interleaved": interleaved, "num_heads": 3, "rotary_embedding_dim": 2 * pairs}
+    expected = kernel("RotaryEmbedding", [x, positions, *tables], attributes, 1)
+    found = defined(name[sequences, pairs < 4], [x, *tables], {"interleaved": interleaved})
+    np.testing.assert_allclose(found, expected, rtol=2e-4, atol=2e-5)
 
 
 MASK = np.array([[1, 1, 1, 0], [1, 0, 0, 0]], np.int32)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import coset
-from coset.egraph.doubled import asks_for_doubles, double_constants, is_doubled
+from coset.egraph.doubled import asks_for_doubles, double_constants, doubled_axis
 from coset.ir.constants import constant_of
 from coset.ir.dims import add, symbol
 from coset.ir.evaluate import evaluate
@@ -19,34 +19,38 @@ from coset.task import DEFAULT
 assert coset.dialects
 RULES = [rule for phase in load(DEFAULT).phases for rule in phase.rules if asks_for_doubles(rule)]
 TWICE = np.array([[1, 2, 1, 2], [3, -0.0, 3, -0.0]], np.float32)
+BESIDE = np.array([[1, 1, 2, 2], [3, 3, -0.0, -0.0]], np.float32)
 
 
-def test_one_rule_asks() -> None:
+def test_which_rules_ask() -> None:
     """Not those that have what stands twice on both sides."""
-    assert [rule.name for rule in RULES] == ["rotation_by_tables"]
+    assert [rule.name for rule in RULES] == ["rotation_by_tables", "rotation_of_neighbours_by_tables"]
 
 
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (TWICE, True), (TWICE[None, None], True), (TWICE[0], True), (TWICE.astype(np.float16), True),
-        (np.array([[np.nan, 1] * 2], np.float32), True),
-        (TWICE.astype(np.int32), False), (TWICE[:, :3], False), (np.ones((2, 4), np.float32), False), (np.float32(2), False),
-        (np.zeros((0, 4), np.float32), False), (np.zeros((4, 0), np.float32), False), (TWICE.T, False), (TWICE[:, :2], False),
-        (np.array([[1, 2, 1, 2], [3, 0.0, 3, -0.0]], np.float32), False),
+        (TWICE, 0), (TWICE[None, None], 0), (TWICE[0], 0), (TWICE.astype(np.float16), 0), (np.array([[np.nan, 1] * 2], np.float32), 0),
+        (BESIDE, 1), (BESIDE[None, None], 1), (BESIDE[0], 1), (BESIDE.astype(np.float64), 1), (np.array([[1, 1], [2, 2]], np.float32), 0),
+        (TWICE.astype(np.int32), None), (TWICE[:, :3], None), (np.ones((2, 4), np.float32), None), (np.float32(2), None),
+        (np.zeros((0, 4), np.float32), None), (np.zeros((4, 0), np.float32), None), (TWICE.T, None), (TWICE[:, :2], None),
+        (np.array([[1, 2, 1, 2], [3, 0.0, 3, -0.0]], np.float32), None), (np.array([[1, 1, 2, 2], [3, 3, 0.0, -0.0]], np.float32), None),
+        (np.array([[1, 2, 1, 2], [1, 1, 2, 2]], np.float32), None), (BESIDE[:, 1:], None),
     ],
 )  # fmt: skip
-def test_what_is_doubled(value: Any, expected: bool) -> None:
-    """Bit by bit, so that zeros of two signs differ; a number that fills a tensor is none."""
-    assert is_doubled(constant_of(value)) is expected
+def test_what_is_doubled(value: Any, expected: int | None) -> None:
+    """Bit by bit, so that zeros of two signs differ; a number that fills a tensor is none. A row of two has one half beside the other."""
+    assert doubled_axis(constant_of(value)) == expected
 
 
-def test_what_is_entered_has_the_value() -> None:
-    table = constant(np.tile(np.arange(24, dtype=np.float32).reshape(1, 1, 6, 4), 2))
+@pytest.mark.parametrize("beside", [False, True])
+def test_what_is_entered_has_the_value(beside: bool) -> None:
+    once = np.arange(24, dtype=np.float32).reshape(1, 1, 6, 4)
+    table = constant(np.repeat(once, 2, -1) if beside else np.tile(once, 2))
     rows = make("stablehlo.slice", (table,), {"start": (0, 0, 1, 0), "limit": (1, 1, 4, 8), "strides": (1, 1, 1, 1)})
     flat = make("stablehlo.reshape", (rows,), {"shape": (3, 8)})
-    half = make("stablehlo.slice", (flat,), {"start": (0, 0), "limit": (3, 6), "strides": (1, 1)})
-    entered = double_constants([half], RULES)
+    part = make("stablehlo.slice", (flat,), {"start": (0, 0), "limit": (3, 5 if beside else 6), "strides": (1, 1)})
+    entered = double_constants([part], RULES)
     assert entered is not None and [old for old, _ in entered.pairs] == [table, rows, flat]
     for old, new in entered.pairs:
         assert old.type == new.type
