@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
 
@@ -21,6 +22,7 @@ from coset.prove.drawn_growth import LARGEST_DEGREE, Measured, measured, range_o
 from coset.prove.magnitudes import TOKEN, Magnitudes
 from coset.prove.products import ONE_STEP, ZERO, Atom, Option, Product
 from coset.prove.simplex import Contradiction, Limit, largest
+from coset.prove.summands import bounds_of_summands, only_added
 from coset.rules.definition import expand, is_defined
 
 MOST_DEGREE = 8  # that is looked for
@@ -136,12 +138,13 @@ class _Family:
 
 def growth(
     left: Term, right: Term, *, constants: frozenset[str] = frozenset(), facts: Mapping[str, str] | None = None, most: int | None = None,
-    known: Mapping[Term, Stored] | None = None,
+    known: Mapping[Term, Stored] | None = None, opens: bool = False,
 ) -> Growth:  # fmt: skip
     """The growth of one instance: both sides over the same inputs, of which `constants` are numbers of the program.
 
     With `facts` (what is known of inputs by name) the sides have numbers for sizes, and what cannot be shown is drawn; what was drawn
-    before is `known`. `most`: in the place of every number of elements above 1 that an op folds.
+    before is `known`. `most`: in the place of every number of elements above 1 that an op folds. Where the right side `opens` a defined op
+    what is only added counts by the first weight alone.
     """
     elements = Magnitudes(most=most)
     mine = _stored(left)
@@ -151,16 +154,32 @@ def growth(
     families = [_Family(found, term.tensor.dtype, term in fixed) for term, found in products if found is not None]
     program = _Program(elements, families, constants)
     values: dict[Term, Stored] = {}
+    same = {*mine, *equal}
+    light = fixed | (only_added(list(topological([right])), _results(right)) if opens else set())
     for term in _stored(right):
         found = None if term in mine or term in equal else elements.generic(term)
-        if found is not None and not program.holds(found):
-            values[term] = program.stored(term, found, counts_below=term not in fixed and not _sums(term))
+        if found is not None and program.holds(found):
+            same.add(term)
+        elif found is not None:
+            values[term] = program.stored(term, found, counts_below=term not in light and not _sums(term))
+    values |= _by_sums(right, values, same)
     unknown = [term for term, value in values.items() if not value.bounded]
     if unknown and facts is not None:
-        below = {term: term not in fixed and not _sums(term) for term in unknown}
+        below = {term: term not in light and not _sums(term) for term in unknown}
         values |= _drawn(values, mine, below, constants, facts)
     values |= {term: value for term, value in (known or {}).items() if term in unknown}
     return Growth(tuple(values.values()), elements.counted, values)
+
+
+def _by_sums(right: Term, values: Mapping[Term, Stored], same: AbstractSet[Term]) -> dict[Term, Stored]:
+    """What is known of `values` that are summands of values bounded by the first weight; `same` are those that the left has."""
+
+    def known(term: Term) -> float:
+        return 0.0 if term in same else values[term].first if term in values else math.inf
+
+    found = bounds_of_summands(list(filter(_is_float, topological([right]))), known)
+    lower = {term: bound for term, bound in found.items() if term in values and math.isfinite(values[term].second)}
+    return {term: replace(values[term], first=bound, degree=None, over=0.0) for term, bound in lower.items()}
 
 
 def _drawn(
