@@ -21,6 +21,8 @@ from coset.rules.pattern import Application, Pattern, Variable, applications
 from coset.rules.ranges import ALWAYS, COUNTED, FEW, NEVER, class_of, verdict_of
 from coset.rules.rule import Rule
 
+MOST_NODES = 40  # of a right side whose instances are looked at: the linear programs of 70 took half a minute
+
 
 def in_range(rule: Rule, given: Sequence[AttributeItems], variables: Sequence[Type], decision: Decision) -> bool:
     """Whether what `rule` stores is admitted where it is decided so: a situation, with the attributes of its left side. What is known of
@@ -88,12 +90,14 @@ def _without_sizes(rule: Rule, given: Sequence[AttributeItems], tensors: Sequenc
 
 
 def _outweighing(rule: Rule, given: Sequence[AttributeItems], variables: Sequence[Type], decision: Decision) -> frozenset[int]:
-    """The nodes of the right side of an instance whose growth is not admitted; all where nothing can be shown."""
+    """The nodes of the right side of an instance whose growth is not admitted; all where nothing can be shown, or not soon."""
     from coset.prove.grades import constants_of  # which few searches need
     from coset.prove.growth import growth
 
     terms = {name: input_term(name, type) for name, type in zip(rule.variables, variables, strict=True)}
     every = frozenset(node.index for node in applications(rule.right))
+    if len(every) > MOST_NODES:
+        return every
     try:
         made: dict[int, Term] = {}
         right = _right(rule.right, decision, terms, made)

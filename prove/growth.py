@@ -18,6 +18,7 @@ import ml_dtypes
 
 from coset.ir.term import Term, topological
 from coset.ir.types import DType, TensorType
+from coset.prove.deadline import look
 from coset.prove.drawn_growth import LARGEST_DEGREE, Measured, measured, range_of
 from coset.prove.magnitudes import TOKEN, Magnitudes
 from coset.prove.products import ONE_STEP, ZERO, Atom, Option, Product
@@ -283,6 +284,7 @@ class _Program:
         """The largest value of `goal` + `base`, over all cases of what the atoms may be."""
         found = -math.inf
         for atoms in self._cases(value):
+            look()
             if atoms is None:
                 return math.inf
             known = [*limits, *_about(atoms), *self._of_left(list(atoms), weighted)]
