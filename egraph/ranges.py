@@ -101,7 +101,9 @@ def _outweighing(rule: Rule, given: Sequence[AttributeItems], variables: Sequenc
     try:
         made: dict[int, Term] = {}
         right = _right(rule.right, decision, terms, made)
-        found = growth(_left(rule.left, given, terms), right, constants=constants_of(rule), opens=rule.definition is not None).by_term
+        found = growth(
+            _left(rule.left, given, terms), right, constants=constants_of(rule), opens=rule.definition is not None, deciding=True
+        ).by_term
     except CosetError:
         return every
     return frozenset(index for index in every if (value := found.get(made[index])) is not None and not value.admitted)

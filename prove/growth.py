@@ -139,13 +139,13 @@ class _Family:
 
 def growth(
     left: Term, right: Term, *, constants: frozenset[str] = frozenset(), facts: Mapping[str, str] | None = None, most: int | None = None,
-    known: Mapping[Term, Stored] | None = None, opens: bool = False,
+    known: Mapping[Term, Stored] | None = None, opens: bool = False, deciding: bool = False,
 ) -> Growth:  # fmt: skip
     """The growth of one instance: both sides over the same inputs, of which `constants` are numbers of the program.
 
     With `facts` (what is known of inputs by name) the sides have numbers for sizes, and what cannot be shown is drawn; what was drawn
     before is `known`. `most`: in the place of every number of elements above 1 that an op folds. Where the right side `opens` a defined op
-    what is only added counts by the first weight alone.
+    what is only added counts by the first weight alone. For `deciding` no degree is looked for that would not be admitted.
     """
     elements = Magnitudes(most=most)
     mine = _stored(left)
@@ -153,7 +153,7 @@ def growth(
     equal = [term for term in _results(right) if _is_float(term)]  # a result of the right side is one of the left
     products = [(term, elements.generic(term)) for term in (*mine, *equal)]
     families = [_Family(found, term.tensor.dtype, term in fixed) for term, found in products if found is not None]
-    program = _Program(elements, families, constants)
+    program = _Program(elements, families, constants, deciding=deciding)
     values: dict[Term, Stored] = {}
     same = {*mine, *equal}
     light = fixed | (only_added(list(topological([right])), _results(right)) if opens else set())
@@ -240,7 +240,8 @@ def _sums(term: Term) -> bool:
 class _Program:
     """The linear programs over the magnitudes of one instance."""
 
-    def __init__(self, elements: Magnitudes, families: Sequence[_Family], constants: frozenset[str]) -> None:
+    def __init__(self, elements: Magnitudes, families: Sequence[_Family], constants: frozenset[str], *, deciding: bool) -> None:
+        self.deciding = deciding
         self.elements, self.families, self.constants = elements, families, constants
         self.keys = {elements.canonical(family.product.key.removeprefix("-")) for family in families if not family.constant}
         self.reads = {family.product.factors[0][0].read: family for family in families if _is_read(family.product)}
@@ -256,7 +257,8 @@ class _Program:
         second = self._outweighs(value, dtype, -1) if counts_below else -math.inf
         degree, over = None, 0.0
         if not (math.isfinite(max(first, second)) or max(first, second) == -math.inf):
-            degree, over = self._degree(value, both=counts_below)
+            most = LIMITS[_width(dtype)][2] if self.deciding else MOST_DEGREE
+            degree, over = self._degree(value, most, both=counts_below)
         return Stored(term.op.name, dtype, max(first, 0.0), max(second, 0.0), degree, over)
 
     def _outweighs(self, value: Product, dtype: DType, sign: int) -> float:
@@ -268,14 +270,16 @@ class _Program:
         floor = Limit({HEAVIEST: Fraction(-1)}, _range(dtype) if least is None else Fraction(-least))
         return self._largest(value, goal, base, [floor], weighted=True)
 
-    def _degree(self, value: Product, *, both: bool) -> tuple[int | None, float]:
-        """The least degree for which there is a bound, and that bound."""
-        for degree in range(1, MOST_DEGREE + 1):
+    def _degree(self, value: Product, most: int, *, both: bool) -> tuple[int | None, float]:
+        """The least degree up to `most` for which there is a bound, and that bound."""
+        for degree in range(1, most + 1):
             bounds = []
             for sign in (1, -1) if both else (1,):
                 goal = _linear(value, sign)
                 goal[HEAVIEST] = Fraction(-degree)
                 bounds.append(self._largest(value, goal, sign * value.log, [Limit({HEAVIEST: Fraction(-1)}, ZERO)], weighted=False))
+                if bounds[-1] == math.inf:
+                    break
             if max(bounds) < math.inf:
                 return degree, max(*bounds, 0.0)
         return None, 0.0
