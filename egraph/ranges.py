@@ -1,4 +1,7 @@
-"""Whether a rule may fire by the range of what it stores: its grades for the float types at hand, or the growth of the very instance."""
+"""Whether a rule may fire by the range of what it stores: its grades for the float types at hand, or the growth of the very instance.
+
+What opens a defined op always fires, or rules would not see what is in it; but of its parts some may be too heavy to be stored.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +16,37 @@ from coset.ir.errors import CosetError
 from coset.ir.term import AttributeItems, Term, exact_key, input_term, make
 from coset.ir.types import TensorType, Type
 from coset.rules import payloads
-from coset.rules.applied import built
 from coset.rules.equation import Decision
 from coset.rules.pattern import Application, Pattern, Variable, applications
 from coset.rules.ranges import ALWAYS, COUNTED, FEW, NEVER, class_of, verdict_of
 from coset.rules.rule import Rule
 
+MOST_NODES = 40  # of a right side whose instances are looked at: the linear programs of 70 took half a minute
+
 
 def in_range(rule: Rule, given: Sequence[AttributeItems], variables: Sequence[Type], decision: Decision) -> bool:
     """Whether what `rule` stores is admitted where it is decided so: a situation, with the attributes of its left side. What is known of
-    all instances is asked first; a rule without grades is admitted. So is what opens a defined op, or rules would not see what is in it:
-    a program that stores its parts is weighed as a whole (`coset.weights`)."""
-    if not rule.grades or not rule.keeps_range or rule.definition is not None:
+    all instances is asked first; a rule without grades is admitted, and so is what opens a defined op (`too_heavy`) or finds one, which
+    stores nothing but the result."""
+    if rule.definition is not None:
         return True
-    tensors = [type for type in (*variables, *decision.types) if isinstance(type, TensorType)]
+    told = _told(rule, variables, decision)
+    return not _heavy_nodes(rule, given, variables, decision) if told is None else told
+
+
+def too_heavy(rule: Rule, given: Sequence[AttributeItems], variables: Sequence[Type], decision: Decision) -> frozenset[int]:
+    """The nodes of the right side of a rule that opens a defined op, by index, of which the range of their type leaves no room to be
+    stored: what the op keeps inside weighs more there than its inputs and its result. None of another rule."""
+    if rule.definition is None or rule.recognises or _told(rule, variables, decision):
+        return frozenset()
+    return _heavy_nodes(rule, given, variables, decision)
+
+
+def _told(rule: Rule, variables: Sequence[Type], decision: Decision) -> bool | None:
+    """Whether all instances of a rule with these float types and so few elements are admitted (True), or none is; None where it depends."""
+    if not rule.grades or not rule.keeps_range:
+        return True
+    tensors = _tensors(variables, decision)
     classes = {class_of(type.dtype) for type in tensors if type.dtype.kind == "float"}
     verdicts = {name: verdict_of(rule, name) for name in classes}
     if all(verdict == ALWAYS for verdict in verdicts.values()):
@@ -37,23 +57,31 @@ def in_range(rule: Rule, given: Sequence[AttributeItems], variables: Sequence[Ty
             return False
         if verdict == COUNTED and _folded(rule, variables, decision) <= FEW[name]:
             return True
+    return None
+
+
+def _tensors(variables: Sequence[Type], decision: Decision) -> list[TensorType]:
+    return [type for type in (*variables, *decision.types) if isinstance(type, TensorType)]
+
+
+def _heavy_nodes(rule: Rule, given: Sequence[AttributeItems], variables: Sequence[Type], decision: Decision) -> frozenset[int]:
+    """The nodes of the right side whose values are not admitted."""
     known = _KNOWN.setdefault(rule, {})
-    key = _without_sizes(rule, (*given, *decision.attributes), tensors)
-    if key is None or key not in known:
-        answer = _admitted(rule, given, variables, decision)
-        if key is not None:
-            known[key] = answer
-        return answer
+    key = _without_sizes(rule, (*given, *decision.attributes), _tensors(variables, decision))
+    if key is None:
+        return _outweighing(rule, given, variables, decision)
+    if key not in known:
+        known[key] = _outweighing(rule, given, variables, decision)
     return known[key]
 
 
-_KNOWN: WeakKeyDictionary[Rule, dict[Any, bool]] = WeakKeyDictionary()  # answers of rules that fold nothing, for all sizes
+_KNOWN: WeakKeyDictionary[Rule, dict[Any, frozenset[int]]] = WeakKeyDictionary()  # answers of rules that fold nothing, for all sizes
 
 
 def _without_sizes(rule: Rule, given: Sequence[AttributeItems], tensors: Sequence[TensorType]) -> Any:
     """What the growth of an instance depends on where its ops fold no elements: element types, numbers and axes, but no sizes. None where
     something is folded, or not known to be."""
-    nodes = (*applications(rule.left), *applications(rule.right))
+    nodes = (*(applications(rule.left) if rule.definition is None else ()), *applications(rule.right))  # an op is what it opens to
     if any(map(_may_fold, nodes)):
         return None
     types = tuple((type.dtype, None if type.shape is None else len(type.shape)) for type in tensors)
@@ -61,17 +89,33 @@ def _without_sizes(rule: Rule, given: Sequence[AttributeItems], tensors: Sequenc
     return types, tuple(kept)
 
 
-def _admitted(rule: Rule, given: Sequence[AttributeItems], variables: Sequence[Type], decision: Decision) -> bool:
-    """Whether the growth of the instance is admitted; what cannot be shown is not."""
+def _outweighing(rule: Rule, given: Sequence[AttributeItems], variables: Sequence[Type], decision: Decision) -> frozenset[int]:
+    """The nodes of the right side of an instance whose growth is not admitted; all where nothing can be shown, or not soon."""
     from coset.prove.grades import constants_of  # which few searches need
     from coset.prove.growth import growth
 
     terms = {name: input_term(name, type) for name, type in zip(rule.variables, variables, strict=True)}
+    every = frozenset(node.index for node in applications(rule.right))
+    if len(every) > MOST_NODES:
+        return every
     try:
-        left = _left(rule.left, given, terms)
-        return growth(left, built(rule.right, decision, terms), constants=constants_of(rule)).admitted
+        made: dict[int, Term] = {}
+        right = _right(rule.right, decision, terms, made)
+        found = growth(
+            _left(rule.left, given, terms), right, constants=constants_of(rule), opens=rule.definition is not None, deciding=True
+        ).by_term
     except CosetError:
-        return False
+        return every
+    return frozenset(index for index in every if (value := found.get(made[index])) is not None and not value.admitted)
+
+
+def _right(pattern: Pattern, decision: Decision, terms: Mapping[str, Term], made: dict[int, Term]) -> Term:
+    """The right side over `terms`, and in `made` each node of it by index."""
+    if isinstance(pattern, Variable):
+        return terms[pattern.name]
+    operands = tuple(_right(operand, decision, terms, made) for operand in pattern.operands)
+    made[pattern.index] = payloads.made(pattern.op, operands, decision.attributes[pattern.index], decision.types[pattern.index])
+    return made[pattern.index]
 
 
 def _left(pattern: Pattern, given: Sequence[AttributeItems], terms: Mapping[str, Term]) -> Term:

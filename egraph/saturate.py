@@ -96,7 +96,7 @@ def _decode(search: Search, snapshot: Snapshot, rules: tuple[Rule, ...], found: 
         assert len(held) == 1, f"class {number} has {len(held)} types"
     graph = Saturated(
         [types[held[0]] for held in snapshot.types], classes, tuple(snapshot.roots), frozenset(snapshot.known),
-        tuple(snapshot.source[number] for number in given.values()),
+        tuple(snapshot.source[number] for number in given.values()), frozenset(snapshot.heavy),
     )  # fmt: skip
     source = {term: snapshot.source[number] for term, number in given.items()}
     constructors = {name: (ops[name], arity) for name, (_, arity) in snapshot.constructors.items()}

@@ -26,7 +26,8 @@ class Saturated:
     """E-classes numbered 0..n-1 in a deterministic order: the type and the e-nodes of each.
 
     `constant` are the classes whose value is known at build time. `source` lists the terms of the input program that
-    its roots reach, operands before users: the class, and the index of the term's e-node in `nodes[class]`.
+    its roots reach, operands before users: the class, and the index of the term's e-node in `nodes[class]`. `heavy`: classes that no
+    program may store where it can do without (`egraph.heavy`).
     """
 
     types: list[Type]
@@ -34,6 +35,7 @@ class Saturated:
     roots: tuple[int, ...]
     constant: frozenset[int]
     source: tuple[tuple[int, int], ...]
+    heavy: frozenset[int] = frozenset()
 
     def below(self, roots: Sequence[int], source: Iterable[tuple[int, int]]) -> tuple[Saturated, list[int]]:
         """The classes that `roots` reach, numbered anew in their order, with those e-nodes of the input that are given; and the old
@@ -55,4 +57,5 @@ class Saturated:
         return Saturated(
             [self.types[number] for number in numbers], nodes, tuple(place[root] for root in roots),
             frozenset(place[number] for number in numbers if number in self.constant), tuple((place[c], index) for c, index in source),
+            frozenset(place[number] for number in numbers if number in self.heavy),
         ), numbers  # fmt: skip

@@ -33,7 +33,7 @@ from coset.egraph.encode import (
 from coset.egraph.growth import Counts, Step, step_of
 from coset.egraph.limits import Limits
 from coset.egraph.log import Recorder
-from coset.egraph.ranges import in_range
+from coset.egraph.ranges import in_range, too_heavy
 from coset.egraph.relevance import relevant
 from coset.egraph.snapshot import Snapshot, take
 from coset.egraph.tables import Tables
@@ -91,6 +91,7 @@ class Search:
     phases: tuple[Phase, ...] = ()
     rules: list[EncodedRule] = field(default_factory=list)  # by number
     plans: dict[int, dict[tuple[int, ...], tuple[int, ...] | None]] = field(default_factory=dict)
+    heavy: dict[tuple[int, tuple[int, ...]], frozenset[int]] = field(default_factory=dict)  # by rule and key: nodes that it may not store
     frames: dict[Frame, int] = field(default_factory=dict)  # the declared ones, and the most nodes that an applied right side has
     waiting: dict[str | Edge, list[EncodedRule]] = field(default_factory=dict)  # rules by an op or edge that the e-graph lacks
     complete: dict[int, list[EncodedRule]] = field(default_factory=dict)  # by phase those that lack none
@@ -420,6 +421,8 @@ class Search:
             return None
         if decision is None or not in_range(encoded.rule, given, types[len(typed) :], decision):
             return None
+        if heavy := too_heavy(encoded.rule, given, types[len(typed) :], decision):
+            self.heavy[encoded.number, tuple(key)] = heavy
         parted = (payloads.parted(node.op, items) for node, items in zip(encoded.right, decision.attributes, strict=True))
         numbers = [self.tables.payload(*each) for each in parted]
         return (*numbers, *(self.tables.types.number(type) for type in decision.types))

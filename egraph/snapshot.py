@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from coset.egraph.heavy import Graph, free_classes, heavy_classes
 from coset.egraph.log import Log
 from coset.rules.pattern import Application, Variable
 
@@ -22,7 +23,8 @@ class Snapshot:
 
     `nodes[c]` are the e-nodes of class c, `types[c]` the numbers of its types, `known` the classes with a value at build time;
     `source` says for each input term (by number) its class and e-node; `origins` which rules (by number) made an e-node that
-    the input has not; `collapses` the classes where a rule made two values one without a new node.
+    the input has not; `collapses` the classes where a rule made two values one without a new node; `heavy` those that no program may
+    store (`egraph.heavy`).
     """
 
     stop: str
@@ -41,6 +43,7 @@ class Snapshot:
     new_payloads: list[Any]
     constructors: dict[str, tuple[str, int]]
     log: Log | None = None
+    heavy: list[int] = field(default_factory=list)
 
 
 def take(search: Search, stop: str) -> Snapshot:
@@ -67,7 +70,14 @@ def take(search: Search, stop: str) -> Snapshot:
     known = sorted(dense[row.inputs[0]] for row in tables["known"].rows if row.inputs[0] in dense)
     source = _source(search, class_of_term, index)
     applied = _applied(search, tables, read)
-    origins, collapses = _provenance(search, applied, search.situations(tables), read, index, dense)
+    situations = search.situations(tables)
+    origins, collapses = _provenance(search, applied, situations, read, index, dense)
+    heavy: list[int] = []
+    if search.heavy:
+        given = (dense[value] for value in class_of_term.values() if value in dense)
+        graph = Graph(nodes, index, dense, free_classes(search, types, known, given))
+        reached = {number: [row for row in rows if row[0] in dense] for number, rows in applied.items()}
+        heavy = heavy_classes(search, graph, reached, situations, read)
     original = set(source.values())
     types_from, payloads_from = search.shared
     return Snapshot(
@@ -76,7 +86,7 @@ def take(search: Search, stop: str) -> Snapshot:
         {number: len(rows) for number, rows in applied.items()},
         search.tables.types.values[types_from:], search.tables.payloads.values[payloads_from:],
         {name: (op.name, arity) for name, (op, arity) in search.tables.constructors.items()},
-        None if search.recorder is None else search.recorder.log,
+        None if search.recorder is None else search.recorder.log, heavy,
     )  # fmt: skip
 
 

@@ -116,6 +116,8 @@ class _Builder:
     # ------------------------------------------------------------ the face in memory
 
     def _add_node(self, number: int, index: int, node: ENode) -> None:
+        if number in self.saturated.heavy:
+            return
         types = tuple(self.saturated.types[child] for child in node.children)
         result = self.saturated.types[number]
         form = self.pricer.form(node.op, node.attributes, result, types, original=node.original)
@@ -241,7 +243,7 @@ class _Builder:
 
     def _add_kept(self, face: int, number: int, index: int, node: ENode, view: Shape) -> None:
         """A reduction that keeps its dims, and a reshape that only dropped the 1s."""
-        if not node.children or (shape := self._shape(node.children[0])) is None:
+        if number in self.saturated.heavy or not node.children or (shape := self._shape(node.children[0])) is None:
             return
         if node.op.name == RESHAPE and _trimmed(shape) == view:
             self._add(face, 0.0, Origin(number, index, node.children))

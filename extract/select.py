@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from coset.egraph.limits import Limits
 from coset.egraph.saturated import ENode, Saturated
@@ -11,6 +12,7 @@ from coset.extract.cost import Pricer, Printable
 from coset.extract.faces import FOLDED, ITSELF, Faces, Origin
 from coset.extract.greedy import tree_order
 from coset.extract.gym import Named
+from coset.extract.heavy import without_heavy
 from coset.extract.placement import Machines, Placement
 from coset.extract.plain import is_constant, saturated_of
 from coset.extract.problem import Choice, Picks, Problem, cost_of, needed
@@ -94,6 +96,7 @@ def select(
     machines = Machines.of(target, binding, printable)
     pricer = machines.pricer
     constants = folded(saturated, target)
+    saturated = without_heavy(saturated, partial(machines.runs, saturated), constants.classes)
     faces = machines.faces(saturated, constants)
     start = _source_picks(saturated, faces, effort)
     solution = _solved(machines, faces, effort, start)

@@ -19,7 +19,7 @@ from coset.ir.term import topological
 from coset.prove import combiners, obligations
 from coset.prove.deadline import Late, Time, until
 from coset.prove.fields import Identity, Refused, identical
-from coset.prove.grades import as_words, entry_grades
+from coset.prove.grades import CLASSES, as_words, entry_grades
 from coset.prove.ground import broken_definition_tests, broken_tests
 from coset.prove.guards import SECONDS as REPAIRING
 from coset.prove.guards import repairs
@@ -30,7 +30,7 @@ from coset.rules.library import DEFAULT, check_files, read_text, rule_files
 from coset.rules.lock import ASSURANCES, NAME, Locked, entry_of, read_lock, save_lock, text_hash
 from coset.rules.parsed import parse
 from coset.rules.pattern import applications
-from coset.rules.ranges import NEVER
+from coset.rules.ranges import NEVER, SOME
 from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
 from coset.rules.typecheck import likeness
@@ -45,6 +45,7 @@ EXTREMES = ("maximum", "minimum", "clamp")  # which zero they give of two is lef
 UNLIMITED = 1e9  # s
 Range = Mapping[str, Mapping[str, str]]  # grades by direction and class of float types
 NO_RANGE: Range = MappingProxyType({})
+GRADING = 60.0  # s of the processor, for the grades of a definition
 LIMIT = 60.0  # s of the processor for an entry, to draw and to prove it
 UNKNOWN = "unknown"  # no grade: the time was over, and nothing had spoken against it
 
@@ -252,6 +253,8 @@ def _verdict(rules: Sequence[Rule], seed: int, effort: Effort) -> Verdict:
             found = _drawn_again(tried, seed, time) if assurance != "proved" and rules[0].definition is None and not late else ""
             if found:
                 return said_of(rules, "refuted", method, found, seconds=perf_counter() - start)
+    if rules[0].definition is not None:
+        grades = _opening(rules, effort)
     if assurance != "proved" and (tests.late or late):
         assurance, method = UNKNOWN, f"{_over(effort)} while it was {'drawn' if tests.late else 'proved'}: {method}"
     return said_of(rules, assurance, method, seconds=perf_counter() - start, range=grades)
@@ -297,7 +300,7 @@ def _leaves_zeros_open(rule: Rule, seed: int) -> bool:
 def _graded(rules: Sequence[Rule], tests: Tests, effort: Effort) -> tuple[Range, str]:
     """The grades of the directions of an entry by range, and why a direction is admitted for no element type, if one is not."""
     if not effort.proofs or not tests.compared or tests.late or rules[0].definition is not None:
-        return {}, ""  # no search asks for the range of a definition: benchmarks/growth.py lists it
+        return {}, ""  # a definition says what an op is: no grade refutes it
     try:
         found = entry_grades(rules)
     except Late:
@@ -307,6 +310,17 @@ def _graded(rules: Sequence[Rule], tests: Tests, effort: Effort) -> tuple[Range,
             worst = next(reversed(own.values()))
             return as_words(found), f"{entry_of(rules[0])} {direction}: what the right side stores outweighs the left side, {worst.growth}"
     return as_words(found), ""
+
+
+def _opening(rules: Sequence[Rule], effort: Effort) -> Range:
+    """The grades of opening a defined op; where they take too long each instance is looked at in the search."""
+    if not effort.proofs:
+        return {}
+    try:
+        with until(Time.of(GRADING)):
+            return as_words(entry_grades(rules))
+    except Late:
+        return {"=>": dict.fromkeys(CLASSES, f"{SOME} (not graded in time)")}
 
 
 def _expands(rule: Rule) -> bool:

@@ -24,8 +24,8 @@ from coset.rules.ranges import ALWAYS, COUNTED, FEW, NEVER, SOME, class_of
 from coset.rules.rule import Rule, decided
 
 CLASSES = {"f8": "f8e5m2", "f16": "f16", "bf16": "f32", "f32": "f32", "f64": "f64"}  # each with a type of its range
+FORMS = 12  # of a definition: the others are the same clauses with other operands left out
 ORDER = (ALWAYS, COUNTED, SOME, NEVER)
-FORMS = 4  # of a definition, of which growth is told only
 DRAWS, PLAIN = 6, 3  # instances of a rule that takes numbers as they are, and of another
 SIZES = (2, 3, 4, 5, 8)
 LOOKED_AT = 24  # instances of one draw
@@ -59,7 +59,8 @@ def grades(rule: Rule) -> dict[str, Grade]:
     if rule.numerics.word != "reassociates":
         return {}
     constants = constants_of(rule)
-    facts = {name: fact for fact, name in rule.facts} if rule.definition is None else None  # no search asks for a definition's grade
+    opens = rule.definition is not None
+    facts = {name: fact for fact, name in rule.facts} if not opens else None  # a search measures by no draw
     pairs = list(_pairs(rule))
     found: dict[str, Grade] = {}
     known: dict[str, tuple[list[Growth], list[Growth]]] = {}
@@ -69,24 +70,26 @@ def grades(rule: Rule) -> dict[str, Grade]:
         look()
         if name not in met:
             continue
+        narrow = not pairs  # what is said of narrow types alone has no instance of f32
         key = dtype if stands else name  # a type that is written down has no other in its place
         if key not in known:
-            typed = [each for each in (_typed(pair, name, DTYPES[dtype]) for pair in pairs) if each is not None]
-            plain = [growth(*pair, constants=constants, facts=facts) for pair in typed]
+            own = _pairs(rule, dtype) if narrow else pairs
+            typed = [each for each in (pair if narrow else _typed(pair, name, DTYPES[dtype]) for pair in own) if each is not None]
+            plain = [growth(*pair, constants=constants, facts=facts, opens=opens) for pair in typed]
             many = [(pair, each) for pair, each in zip(typed, plain, strict=True) if each.counted]
-            known[key] = plain, [growth(*pair, constants=constants, most=MANY, known=_drawn(each)) for pair, each in many]
+            known[key] = plain, [growth(*pair, constants=constants, most=MANY, known=_drawn(each), opens=opens) for pair, each in many]
         if known[key][0]:
             found[name] = _grade(name, *known[key])
     return found
 
 
 def entry_grades(rules: Sequence[Rule]) -> dict[str, dict[str, Grade]]:
-    """The grades of the rules of one entry, by direction: all its forms together."""
+    """The grades of the rules of one entry, by direction: all its forms together. What finds a defined op stores nothing but the result,
+    and has no grade; of what opens one so many forms are looked at."""
     found: dict[str, list[dict[str, Grade]]] = {}
-    for rule in rules:
-        own = found.setdefault(arrow(rule), [])
-        if rule.definition is None or len(own) < FORMS:
-            own.append(grades(rule))
+    opening = [rule for rule in rules if rule.family == rule.definition]
+    for rule in [*(rule for rule in rules if rule.definition is None), *opening[:: -(-len(opening) // FORMS) or 1]]:
+        found.setdefault(arrow(rule), []).append(grades(rule))
     return {direction: joined(own) for direction, own in sorted(found.items()) if any(own)}
 
 
@@ -183,14 +186,14 @@ class _Several(Search):
         self.pool = self.random.sample(SIZES, self.random.choice((1, 2, 3, len(SIZES))))
 
 
-def _pairs(rule: Rule) -> Iterator[tuple[Term, Term]]:
-    """Both sides of some instances with floats."""
+def _pairs(rule: Rule, dtype: str = "f32") -> Iterator[tuple[Term, Term]]:
+    """Both sides of some instances with floats, of this type where none is written down."""
     names = [name for name, kind in rule.compiled.kinds.items() if kind.word == "float"]
     for turn, exponent in enumerate(EXPONENTS[: DRAWS if names else PLAIN]):
         draw = random.Random(f"growth {turn}")
         numbers = {} if turn % 2 == 0 else {name: draw.uniform(1, 2) * 2.0 ** (exponent + place) for place, name in enumerate(names)}
         kind = Search if turn % 3 == 2 else _Several
-        search = kind(draw, dtypes=2, firing=True, elements=("f32",), budget=QUESTIONS, numbers=numbers, turn=turn)
+        search = kind(draw, dtypes=2, firing=True, elements=(dtype,), budget=QUESTIONS, numbers=numbers, turn=turn)
         found: list[tuple[Term, Term]] = []
         try:
             for instance in itertools.islice(instances(rule, search), LOOKED_AT):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
 
@@ -17,10 +18,12 @@ import ml_dtypes
 
 from coset.ir.term import Term, topological
 from coset.ir.types import DType, TensorType
+from coset.prove.deadline import look
 from coset.prove.drawn_growth import LARGEST_DEGREE, Measured, measured, range_of
 from coset.prove.magnitudes import TOKEN, Magnitudes
 from coset.prove.products import ONE_STEP, ZERO, Atom, Option, Product
 from coset.prove.simplex import Contradiction, Limit, largest
+from coset.prove.summands import bounds_of_summands, only_added
 from coset.rules.definition import expand, is_defined
 
 MOST_DEGREE = 8  # that is looked for
@@ -136,12 +139,13 @@ class _Family:
 
 def growth(
     left: Term, right: Term, *, constants: frozenset[str] = frozenset(), facts: Mapping[str, str] | None = None, most: int | None = None,
-    known: Mapping[Term, Stored] | None = None,
+    known: Mapping[Term, Stored] | None = None, opens: bool = False, deciding: bool = False,
 ) -> Growth:  # fmt: skip
     """The growth of one instance: both sides over the same inputs, of which `constants` are numbers of the program.
 
     With `facts` (what is known of inputs by name) the sides have numbers for sizes, and what cannot be shown is drawn; what was drawn
-    before is `known`. `most`: in the place of every number of elements above 1 that an op folds.
+    before is `known`. `most`: in the place of every number of elements above 1 that an op folds. Where the right side `opens` a defined op
+    what is only added counts by the first weight alone. For `deciding` no degree is looked for that would not be admitted.
     """
     elements = Magnitudes(most=most)
     mine = _stored(left)
@@ -149,18 +153,34 @@ def growth(
     equal = [term for term in _results(right) if _is_float(term)]  # a result of the right side is one of the left
     products = [(term, elements.generic(term)) for term in (*mine, *equal)]
     families = [_Family(found, term.tensor.dtype, term in fixed) for term, found in products if found is not None]
-    program = _Program(elements, families, constants)
+    program = _Program(elements, families, constants, deciding=deciding)
     values: dict[Term, Stored] = {}
+    same = {*mine, *equal}
+    light = fixed | (only_added(list(topological([right])), _results(right)) if opens else set())
     for term in _stored(right):
         found = None if term in mine or term in equal else elements.generic(term)
-        if found is not None and not program.holds(found):
-            values[term] = program.stored(term, found, counts_below=term not in fixed and not _sums(term))
+        if found is not None and program.holds(found):
+            same.add(term)
+        elif found is not None:
+            values[term] = program.stored(term, found, counts_below=term not in light and not _sums(term))
+    values |= _by_sums(right, values, same)
     unknown = [term for term, value in values.items() if not value.bounded]
     if unknown and facts is not None:
-        below = {term: term not in fixed and not _sums(term) for term in unknown}
+        below = {term: term not in light and not _sums(term) for term in unknown}
         values |= _drawn(values, mine, below, constants, facts)
     values |= {term: value for term, value in (known or {}).items() if term in unknown}
     return Growth(tuple(values.values()), elements.counted, values)
+
+
+def _by_sums(right: Term, values: Mapping[Term, Stored], same: AbstractSet[Term]) -> dict[Term, Stored]:
+    """What is known of `values` that are summands of values bounded by the first weight; `same` are those that the left has."""
+
+    def known(term: Term) -> float:
+        return 0.0 if term in same else values[term].first if term in values else math.inf
+
+    found = bounds_of_summands(list(filter(_is_float, topological([right]))), known)
+    lower = {term: bound for term, bound in found.items() if term in values and math.isfinite(values[term].second)}
+    return {term: replace(values[term], first=bound, degree=None, over=0.0) for term, bound in lower.items()}
 
 
 def _drawn(
@@ -220,7 +240,8 @@ def _sums(term: Term) -> bool:
 class _Program:
     """The linear programs over the magnitudes of one instance."""
 
-    def __init__(self, elements: Magnitudes, families: Sequence[_Family], constants: frozenset[str]) -> None:
+    def __init__(self, elements: Magnitudes, families: Sequence[_Family], constants: frozenset[str], *, deciding: bool) -> None:
+        self.deciding = deciding
         self.elements, self.families, self.constants = elements, families, constants
         self.keys = {elements.canonical(family.product.key.removeprefix("-")) for family in families if not family.constant}
         self.reads = {family.product.factors[0][0].read: family for family in families if _is_read(family.product)}
@@ -236,7 +257,8 @@ class _Program:
         second = self._outweighs(value, dtype, -1) if counts_below else -math.inf
         degree, over = None, 0.0
         if not (math.isfinite(max(first, second)) or max(first, second) == -math.inf):
-            degree, over = self._degree(value, both=counts_below)
+            most = LIMITS[_width(dtype)][2] if self.deciding else MOST_DEGREE
+            degree, over = self._degree(value, most, both=counts_below)
         return Stored(term.op.name, dtype, max(first, 0.0), max(second, 0.0), degree, over)
 
     def _outweighs(self, value: Product, dtype: DType, sign: int) -> float:
@@ -248,14 +270,16 @@ class _Program:
         floor = Limit({HEAVIEST: Fraction(-1)}, _range(dtype) if least is None else Fraction(-least))
         return self._largest(value, goal, base, [floor], weighted=True)
 
-    def _degree(self, value: Product, *, both: bool) -> tuple[int | None, float]:
-        """The least degree for which there is a bound, and that bound."""
-        for degree in range(1, MOST_DEGREE + 1):
+    def _degree(self, value: Product, most: int, *, both: bool) -> tuple[int | None, float]:
+        """The least degree up to `most` for which there is a bound, and that bound."""
+        for degree in range(1, most + 1):
             bounds = []
             for sign in (1, -1) if both else (1,):
                 goal = _linear(value, sign)
                 goal[HEAVIEST] = Fraction(-degree)
                 bounds.append(self._largest(value, goal, sign * value.log, [Limit({HEAVIEST: Fraction(-1)}, ZERO)], weighted=False))
+                if bounds[-1] == math.inf:
+                    break
             if max(bounds) < math.inf:
                 return degree, max(*bounds, 0.0)
         return None, 0.0
@@ -264,6 +288,7 @@ class _Program:
         """The largest value of `goal` + `base`, over all cases of what the atoms may be."""
         found = -math.inf
         for atoms in self._cases(value):
+            look()
             if atoms is None:
                 return math.inf
             known = [*limits, *_about(atoms), *self._of_left(list(atoms), weighted)]

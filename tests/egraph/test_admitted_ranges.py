@@ -16,15 +16,17 @@ from coset.egraph.ranges import in_range
 from coset.egraph.saturate import saturate
 from coset.egraph.search import Phase
 from coset.ir.errors import CosetError
+from coset.ir.op import get_op
 from coset.ir.term import Term, input_term, make
 from coset.ir.types import DTYPES, F16, F32, DType, tensor
-from coset.prove.check import check_rules, write_lock
+from coset.prove.check import check, check_rules, write_lock
 from coset.prove.grades import as_words, entry_grades
 from coset.rules import payloads
 from coset.rules.applied import matched
+from coset.rules.definition import definition_of
 from coset.rules.equation import Numerics
 from coset.rules.library import load
-from coset.rules.lock import NAME, arrow, read_lock
+from coset.rules.lock import NAME, arrow, assure, read_lock
 from coset.rules.ranges import SOME
 from coset.rules.rule import Rule, decided
 
@@ -125,7 +127,7 @@ def test_what_opens_a_definition_and_what_promises_no_range_are_admitted(graded:
 def test_what_is_known_of_an_instance_is_not_said_of_another(graded: list[Rule], monkeypatch: pytest.MonkeyPatch) -> None:
     """Of rules that fold nothing answers are kept for all sizes: other numbers and other types are asked for themselves."""
     asked: list[Term] = []
-    monkeypatch.setattr(ranges, "_admitted", lambda rule, given, variables, decision: not asked.append(variables))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(ranges, "_outweighing", lambda rule, given, variables, decision: asked.append(variables) or frozenset())  # type: ignore[func-returns-value]
     rule = next(rule for rule in graded if rule.family == "scale" and not rule.name.endswith(".reverse"))
     rule = rule.changed(grades=(("f16", SOME), ("f32", SOME)))
     for count, (dtype, number, size) in (
@@ -144,3 +146,26 @@ def test_what_is_known_of_an_instance_is_not_said_of_another(graded: list[Rule],
         attributes = [payloads.described(left[place].op, left[place].attributes, left[place].regions) or () for place in sorted(left)]
         assert in_range(rule, attributes, [given[name].type for name in rule.variables], decision)
         assert len(asked) == count, (dtype, number, size)
+
+
+DEFINED = """use stablehlo as hlo
+op graded.Bounded(x: F[S..]) -> F[S..]
+  "The hyperbolic tangent of the cube."
+  means tanh(x * x * x)
+  numerics reassociates
+"""
+
+
+def test_a_definition_is_graded_for_opening_it(tmp_path: Path) -> None:
+    """Whoever defines an op has its grades from `coset check`; nothing refutes a definition."""
+    file = tmp_path / "graded.rules"
+    file.write_text(DEFINED)
+    (verdict,) = check([file])
+    assert verdict.assurance != "refuted" and verdict.range["=>"]["f16"] == "never (k = 3)" and "f32" not in verdict.range["=>"]
+    write_lock([verdict])
+    opening, finding = definition_of(get_op("graded.Bounded")).rules
+    locked = assure([*opening, *finding], tmp_path)
+    assert all(dict(rule.grades) == ({} if rule.recognises else verdict.range["=>"]) for rule in locked)
+    root = make("graded.Bounded", (_input("x", F16, 8),))
+    graph = saturate([root], [Phase("all", tuple(locked[: len(opening)]))], Limits(iterations=1)).graph
+    assert {node.op.name for number in graph.heavy for node in graph.nodes[number]} == {"stablehlo.multiply"}

@@ -20,6 +20,7 @@ from coset.prove.growth import Growth, admitted, growth
 from coset.prove.retyped import retyped
 from coset.prove.sample import sides
 from coset.prove.simplex import Contradiction, Limit, largest
+from coset.rules.definition import expand
 from coset.rules.instance import Search, instances
 from coset.rules.library import RuleSet, load
 from coset.rules.ranges import ALWAYS, COUNTED, NEVER, SOME
@@ -101,6 +102,28 @@ def test_a_factor_that_comes_and_goes_is_refused(rules: dict[str, Rule]) -> None
     found = _growth(rules["there_and_back"], F32)
     assert not found.admitted and found.worst is not None and found.worst.first == 100
     assert not admitted(found, F32) and admitted(found, F16)  # nothing of it is f16
+
+
+def test_a_summand_weighs_as_much_as_the_sum_and_the_other_at_most() -> None:
+    """a b + c in f16: the product is no more than twice as heavy, whatever a and b are; alpha a b tells less of a b."""
+    a, b, c = (input_term(name, tensor(F16, *shape)) for name, shape in (("a", (4, 8)), ("b", (8, 3)), ("c", (3,))))
+    dense = make("onnx.Gemm", (a, b, c))
+    assert str(growth(dense, expand(dense))) == "h = 1"
+    little = make("onnx.Gemm", (a, b, c), {"alpha": 0.125})
+    assert not growth(little, expand(little)).admitted
+
+
+def test_what_underflows_and_is_only_added_is_lost_anyway() -> None:
+    """max(x, 0) + log(1 + e^-|x|): e^-|x| may be 0, if it is the inside of an op. What is multiplied may not."""
+    x = input_term("x", tensor(F32, 4))
+    softplus, mish = make("onnx.Softplus", (x,)), make("onnx.Mish", (x,))
+    assert growth(softplus, expand(softplus), opens=True).admitted and not growth(softplus, expand(softplus)).admitted
+    assert not growth(mish, expand(mish), opens=True).admitted
+    power = make("stablehlo.exponential", (make("stablehlo.negate", (make("stablehlo.abs", (x,)),)),))
+    added, multiplied = (
+        make("stablehlo.add", (make("stablehlo.add", (power, x)), make(op, (power, x)))) for op in ("stablehlo.add", "stablehlo.multiply")
+    )
+    assert growth(x, added, opens=True).admitted and not growth(x, multiplied, opens=True).admitted
 
 
 def test_sizes_are_symbols_of_no_account() -> None:
