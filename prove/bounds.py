@@ -26,24 +26,12 @@ NARROW = 32  # bits of a float: fewer are computed in f32
 FEW = 64  # elements of a product that are looked at first
 Function = Callable[[Any], Any]
 MONOTONE: dict[str, Function | None] = {
-    "stablehlo.rsqrt": lambda x: 1 / np.sqrt(x),
-    "stablehlo.cbrt": np.cbrt,
-    "stablehlo.sqrt": np.sqrt,
-    "stablehlo.exponential": np.exp,
-    "stablehlo.exponential_minus_one": np.expm1,
-    "stablehlo.log": np.log,
-    "stablehlo.log_plus_one": np.log1p,
-    "stablehlo.logistic": lambda x: 1 / (1 + np.exp(-x)),
-    "stablehlo.tanh": np.tanh,
-    "chlo.sinh": np.sinh,
-    "chlo.asin": np.arcsin,
-    "chlo.acos": np.arccos,
-    "chlo.atan": np.arctan,
-    "chlo.asinh": np.arcsinh,
-    "chlo.acosh": np.arccosh,
-    "chlo.atanh": np.arctanh,
+    "stablehlo.rsqrt": lambda x: 1 / np.sqrt(x), "stablehlo.cbrt": np.cbrt, "stablehlo.sqrt": np.sqrt, "stablehlo.exponential": np.exp,
+    "stablehlo.exponential_minus_one": np.expm1, "stablehlo.log": np.log, "stablehlo.log_plus_one": np.log1p,
+    "stablehlo.logistic": lambda x: 1 / (1 + np.exp(-x)), "stablehlo.tanh": np.tanh, "chlo.sinh": np.sinh, "chlo.asin": np.arcsin,
+    "chlo.acos": np.arccos, "chlo.atan": np.arctan, "chlo.asinh": np.arcsinh, "chlo.acosh": np.arccosh, "chlo.atanh": np.arctanh,
     "chlo.erf": None,
-}
+}  # fmt: skip
 """The functions in f64; erf's slope is at most 2 / sqrt(pi)."""
 ZERO, ENDS = (0.0,), (-np.inf, np.inf)
 KNOWN: dict[str, tuple[float, ...]] = {
@@ -84,7 +72,7 @@ def bound(term: Term, arrays: Sequence[Any], errors: Sequence[Bound], value: Arr
     found = _float(term, arrays, errors, value, exact)
     if found is NONE:
         return NONE
-    return _with_infinities(term, arrays, value, _plainly(Bound(found.relative * SLACK, found.absolute * SLACK), value))
+    return _with_infinities(term, arrays, errors, value, _plainly(Bound(found.relative * SLACK, found.absolute * SLACK), value))
 
 
 def _plainly(found: Bound, value: Array) -> Bound:
@@ -364,27 +352,39 @@ def _contracted(term: Term, arrays: Sequence[Any], errors: Sequence[Bound], eps:
 
 # ---------------------------------------------------------------- infinities and NaN
 
-
 FOLDS = ("stablehlo.reduce", "stablehlo.dot_general", "stablehlo.convolution")
-OVERFLOWING = frozenset(f"stablehlo.{name}" for name in ("add", "subtract", "multiply", "exponential", "exponential_minus_one", "power"))
+PLAIN = ("maximum", "minimum", "clamp", "remainder", "sine", "cosine", "negate", "abs", "real", "imag", "convert", "atan2", "tan")
+NAMED = frozenset((*MONOTONE, *WHOLE, *(f"stablehlo.{name}" for name in PLAIN), "chlo.tan", "chlo.erfc"))
+ENDLESS = NAMED - {"stablehlo.exponential", "stablehlo.exponential_minus_one", "chlo.sinh"}  # elementwise: no overflow but as IEEE says
 
 
-def _with_infinities(term: Term, arrays: Sequence[Any], value: Array, found: Bound) -> Bound:
-    """No bound where a finite result has overflowed; 0 where an infinity or NaN comes from the operands, or is what IEEE says."""
+def _with_infinities(term: Term, arrays: Sequence[Any], errors: Sequence[Bound], value: Array, found: Bound) -> Bound:
+    """No bound where a result has overflowed, or an infinity or NaN comes of what is not exact; 0 where every evaluation has it."""
     finite = np.isfinite(plain_floats(value))
     if finite.all():
         return found
+    name, wide = term.op.name.rpartition(".")[2], [_wide(array) for array in arrays]
+    reach = [error.of(array) for error, array in zip(errors, arrays, strict=True)]
+    sure, ended = [each == 0 for each in reach], [~np.isfinite(array) for array in wide]
     if term.op.name in FOLDS or term.op.name in COMBINING:
+        product = name in ("dot_general", "convolution")
+        sizes = [float(np.sum(magnitude(a) + np.where(end, 0.0, own))) for a, own, end in zip(wide, reach, ended, strict=True)]
+        known = all(bool(np.all(s if product else s | ~end)) for s, end in zip(sure, ended, strict=True))
+        largest = float(ml_dtypes.finfo(value.dtype).max)  # type: ignore[no-untyped-call]
+        small = (prod(sizes) if product else sum(sizes)) <= largest / 2
         extreme = dict(term.attributes).get("combiner", "add") != "add"
-        meant = extreme or not all(np.isfinite(_wide(array)).all() for array in arrays)
-        ends: Any = np.full(np.shape(value), meant)
+        ends: Any = np.full(np.shape(value), known and (extreme or (small and any(map(np.any, ended)))))
+    elif name == "select":
+        ends = found.of(value) == 0
     else:
-        ends = np.zeros(np.shape(value), bool)
-        for array in arrays:
-            ends = ends | ~np.isfinite(_wide(array))
-        if term.op.name == "stablehlo.divide":
-            ends = ends | (_wide(arrays[1]) == 0)
-        elif term.op.name not in OVERFLOWING:
-            ends = ends | True
-    errors = found.of(value)
-    return Bound(0.0, np.where(finite, errors, np.where(ends, 0.0, np.inf)))
+        if name == "divide":
+            ended[1] = ended[1] | (wide[1] == 0)
+        ends = reduce(np.logical_and, sure) & ((term.op.name in ENDLESS) | reduce(np.logical_or, ended))
+        bounded = reduce(np.logical_and, map(np.isfinite, reach))
+        given = [end & own for end, own in zip(ended, sure, strict=True)]
+        if name in ("add", "subtract", "maximum", "minimum", "clamp"):
+            ends = ends | (reduce(np.logical_or, given) & bounded)
+        elif name in ("multiply", "divide"):
+            for one, other in ((0, 1), (1, 0)):
+                ends = ends | (given[one] & ((np.isnan(wide[one]) & bounded) | (reach[other] < np.abs(wide[other]))))
+    return Bound(0.0, np.where(finite, found.of(value), np.where(ends, 0.0, np.inf)))

@@ -73,10 +73,10 @@ def decode(value: Any) -> Any:
 
 def _constant(type: TensorType, text: str) -> Constant:
     flat = np.frombuffer(base64.b64decode(text, validate=True), type.dtype.numpy)
-    if flat.size > INLINE_ELEMENTS:
-        raise ValueError(f"a constant has more than {INLINE_ELEMENTS} elements")
-    if type.static is None or flat.size != prod(type.static):
-        raise ValueError("a constant has other bytes than its type takes")
+    if flat.size > INLINE_ELEMENTS or type.static is None or flat.size != prod(type.static):
+        raise ValueError(f"a constant has more than {INLINE_ELEMENTS} elements, or other bytes than its type takes")
+    if type.dtype.kind in ("bool", "int", "uint") and np.array(flat.tolist(), flat.dtype).tobytes() != flat.tobytes():
+        raise ValueError("a constant has a byte that no element of its type is stored as")
     return constant_of(flat.reshape(type.static), type.dtype)
 
 

@@ -363,7 +363,7 @@ def applied(name: str, *operands: int) -> dict[str, Any]:
     return {"term": [f"stablehlo.{name}", list(operands), {}]}
 
 
-def test_an_absorbed_number_makes_no_infinity() -> None:
+def test_an_absorbed_number_makes_no_infinity(tmp_path: Path) -> None:
     """log(1 + 1e8 - 1e8) is minus infinity in f32, and log(1 + (1e8 - 1e8)) is 0: were both exact, an infinity would be a number."""
     x = input_term("x", TensorType(F32, (1,)))
     before, after = (Program((x,), (("y", op("add", x, floats(each))),)) for each in (-INF, 0.0))
@@ -375,8 +375,10 @@ def test_an_absorbed_number_makes_no_infinity() -> None:
     ]  # fmt: skip
     terms = [*dict.fromkeys((*ordered(before), *ordered(after)))]
     assert len(terms) == 5
-    answer = answered(packed(before, after, lines, "add_assoc_const"), before, after, ENTRIES)
-    assert str(answer) == "rejects at line 7: numbers that cancel, or absorb others"
+    data = packed(before, after, lines, "add_assoc_const")
+    assert str(answered(data, before, after, ENTRIES)) == "rejects at line 7: numbers that cancel, or absorb others"
+    first, reason = Checkers(tmp_path).first(data, before, after)
+    assert first == REJECTS and "ill-conditioned" in reason
 
 
 def test_a_claim_that_other_bits_do_not_make_is_rejected() -> None:
@@ -414,7 +416,7 @@ def test_a_constant_in_both_programs_takes_no_second_number() -> None:
 
 
 @pytest.mark.parametrize(("kind", "byte"), [("bool", 0x21), ("bool", 2), ("i4", 0xFF), ("u2", 4)])
-def test_a_byte_that_is_no_element_is_refused(kind: str, byte: int) -> None:
+def test_a_byte_that_is_no_element_is_refused(kind: str, byte: int, tmp_path: Path) -> None:
     x = input_term("x", TensorType(F32, (1,)))
     same = Program((x,), (("y", x),))
 
@@ -425,6 +427,10 @@ def test_a_byte_that_is_no_element_is_refused(kind: str, byte: int) -> None:
     assert answered(packed(same, same, [line(1)]), same, same, ENTRIES).verdict == ACCEPTS
     answer = answered(packed(same, same, [line(byte)]), same, same, ENTRIES)
     assert (answer.verdict, answer.reason) == (REJECTS, "a byte that no element is stored as")
+    first = Checkers(tmp_path).first
+    assert first(packed(same, same, [line(1)]), same, same)[0] == ACCEPTS
+    verdict, reason = first(packed(same, same, [line(byte)]), same, same)
+    assert verdict == REJECTS and "a byte that no element" in reason
 
 
 def test_what_is_set_apart_moves_one_constant() -> None:
