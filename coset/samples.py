@@ -70,10 +70,13 @@ def _arrays(path: Path) -> Feed:
 
 
 def spread(name: str, value: Any) -> Feed:
-    """The arrays of an .npz file that hold the value of an input or output: `gathered` gives it back. A text is kept as one of NumPy's."""
+    """The arrays of an .npz file that hold the value of an input or output: `gathered` gives it back. A text is kept as one of NumPy's; the
+    results of a node that has several are kept as a sequence, what is left out not at all."""
+    if value is None:
+        return {}
     if isinstance(value, dict):
         return {**spread(f"{name}/{KEYS}", np.array([*value])), **spread(f"{name}/{VALUES}", np.array([*value.values()]))}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         parts = [part for number, each in enumerate(value) for part in spread(f"{name}/{number}", each).items()]
         return dict(parts) if value else {name: np.zeros(0)}
     array = np.asarray(value)

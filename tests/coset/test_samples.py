@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 import coset
 from coset.backends import onnxruntime
@@ -18,6 +18,7 @@ from coset.cli import run
 from coset.feeds import SAMPLES
 from coset.frontends.onnx import import_model
 from coset.ir.errors import CosetError
+from coset.proving.prove import Proving, prove
 from coset.samples import spread, with_samples
 
 SQUARES = "t = Relu(x) u = Relu(t) q = Mul(s, s) r = Reshape(u, q) y = Add(r, r)"  # takes few shapes, of which none is drawn for sure
@@ -270,3 +271,21 @@ def test_messages_of_another_kind_are_told(tmp_path: Path) -> None:
     (tmp_path / "input_4.pb").write_bytes(numpy_helper.from_array(ROWS).SerializeToString())
     with pytest.raises(CosetError, match="the model has 4 inputs"):
         coset.optimize(path, sample_inputs=[folder])
+
+
+def test_a_counterexample_has_each_result_of_a_node_that_has_several(tmp_path: Path) -> None:
+    """A LayerNormalization that gives its mean too is where both programs part."""
+    paths = []
+    for number, epsilon in enumerate((1e-5, 0.5)):
+        node = helper.make_node("LayerNormalization", ["x", "s"], ["y", "mean", "inverse"], epsilon=epsilon)
+        types = {"x": [2, 4], "y": [2, 4], "mean": [2, 1], "inverse": [2, 1]}
+        values = {name: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in types.items()}
+        scale = numpy_helper.from_array(np.ones(4, np.float32), "s")
+        graph = helper.make_graph([node], "g", [values["x"]], [values[each] for each in ("y", "mean", "inverse")], [scale])
+        paths.append(tmp_path / f"{number}.onnx")
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), paths[-1])
+    file = tmp_path / "shown.npz"
+    assert prove(Proving(*paths, counterexample=file))["answer"] == "refuted"
+    with np.load(file) as found:
+        assert {"input x", "first y", "second mean"} <= set(found.files)
+        assert sum(name.startswith("node ") for name in found.files) >= 2

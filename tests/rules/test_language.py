@@ -135,7 +135,7 @@ def test_indices_are_preorder() -> None:
 
 
 def test_permutations_compose_and_types_follow() -> None:
-    rule, _ = load().family("transpose_transpose")  # one in each of its phases
+    rule, *_ = load().family("transpose_transpose")  # one in each of its phases
     types = [tensor(F32, K, M, N), tensor(F32, M, K, N)]
     given = [(("permutation", (1, 0, 2)),), (("permutation", (0, 1, 2)),)]
     decision = rule.decide(given, types, [tensor(F32, M, K, N)])
