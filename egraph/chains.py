@@ -20,6 +20,7 @@ from coset.ir.dims import Dim
 from coset.ir.op import Array
 from coset.ir.term import Term, make, topological
 from coset.ir.types import DType
+from coset.rules.arithmetic import Undecided, less
 from coset.rules.pattern import Application, Pattern, Variable
 from coset.rules.ranges import NEVER, class_of, verdict_of
 from coset.rules.rule import Rule
@@ -218,9 +219,18 @@ def order_chains(roots: Sequence[Term], rules: Iterable[Rule], cost: ProductCost
 
 
 def _allows(rule: Rule, chain: Chain) -> bool:
-    """Whether the rule holds of the chain's sizes and range: no product is over nothing, and its element type has room."""
+    """Whether the rule holds of the chain's sizes and range: no product is over nothing, or over a free dim that may be, where an infinity
+    times a sum of nothing would be a NaN; and its element type has room."""
     filled = all(dim != 0 for leaf in chain.leaves for dim in leaf.tensor.dims)
+    filled = filled and all(_is_positive(leaf.tensor.dims[-2]) for leaf in chain.leaves[1:])
     return filled and verdict_of(rule, class_of(chain.root.tensor.dtype)) != NEVER
+
+
+def _is_positive(dim: Dim) -> bool:
+    try:
+        return less(0, dim)
+    except Undecided:
+        return False
 
 
 def known_terms(roots: Sequence[Term]) -> set[Term]:

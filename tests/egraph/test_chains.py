@@ -11,11 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import coset.dialects
-from coset.egraph.chains import Chain, best_order, find_chains, product
+from coset.egraph.chains import Chain, best_order, find_chains, is_associativity, order_chains, product
+from coset.ir.dims import Dim, symbol
 from coset.ir.evaluate import evaluate
 from coset.ir.op import Array
 from coset.ir.term import Term, constant, input_term, topological
 from coset.ir.types import F64, DType, tensor
+from coset.rules.library import load
 
 assert coset.dialects
 
@@ -97,3 +99,15 @@ def test_a_long_chain_is_ordered(length: int) -> None:
     term, _ = chain_of(sizes)
     (chain,) = find_chains([term])
     assert work(best_order(chain, flops, {}, lambda _: False)) == least_work(sizes, 1)
+
+
+@pytest.mark.parametrize(("inner", "ordered"), [(64, True), (symbol("L"), False), (0, False)])
+def test_a_chain_over_what_may_be_nothing_keeps_its_order(inner: Dim, ordered: bool) -> None:
+    """q (k v) multiplies an infinity of q by a sum of nothing where there are no keys, (q k) v does not: so the rule asks, which the order
+    follows."""
+    sizes = [64, 4, inner, 4]
+    leaves = [input_term(f"x{i}", tensor(F64, rows, columns)) for i, (rows, columns) in enumerate(pairwise(sizes))]
+    term = product(product(leaves[0], leaves[1], batched=False), leaves[2], batched=False)
+    rule = next(rule for rule in load().rules if is_associativity(rule))
+    found = order_chains([term], [rule], flops, {"L": 512}).entered
+    assert (found is not None) == ordered
