@@ -196,18 +196,19 @@ def solve_exactly(problem: Problem, upper: float, *, nodes: int, seconds: float,
 
 def _cycles(problem: Problem, picks: Picks) -> list[list[int]]:
     """Cycles of the picks: from every strong component a short one through each of its classes, without repeats."""
-    import networkx as nx
+    edges = [(number, child) for number in sorted(picks) for child in problem.classes[number][picks[number]].children]
+    groups = [group for group in strong_components(edges) if len(group) > 1]
+    if not groups:
+        return []
+    import networkx as nx  # hundreds of modules, which picks without a cycle do not need
 
-    graph: nx.DiGraph = nx.DiGraph()
-    for number in sorted(picks):
-        graph.add_edges_from((number, child) for child in problem.classes[number][picks[number]].children)
+    graph: nx.DiGraph = nx.DiGraph(edges)
     found: dict[frozenset[int], list[int]] = {}
-    for group in nx.strongly_connected_components(graph):
-        if len(group) > 1:
-            inner = graph.subgraph(group)
-            for number in sorted(group)[:50]:
-                cycle = _cycle_through(inner, number)
-                found.setdefault(frozenset(cycle), cycle)
+    for group in groups:
+        inner = graph.subgraph(group)
+        for number in sorted(group)[:50]:
+            cycle = _cycle_through(inner, number)
+            found.setdefault(frozenset(cycle), cycle)
     return [found[key] for key in sorted(found, key=sorted)]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 
 import networkx as nx
 import pytest
@@ -34,3 +36,18 @@ def test_a_long_ring_needs_no_recursion() -> None:
 def test_nothing_and_nodes_alone() -> None:
     assert strong_components([]) == connected_components([]) == []
     assert strong_components([], [3, 1]) == connected_components([], [3, 1]) == [{3}, {1}]
+
+
+WITHOUT_CYCLE = """
+import sys
+from coset.extract.ilp import solve_exactly
+from coset.extract.problem import Choice, Problem
+problem = Problem(((Choice(1.0, (1,)), Choice(3.0, ())), (Choice(1.0, ()),)), (0,))
+found = solve_exactly(problem, 3.0, nodes=100, seconds=60)
+assert found.picks == {0: 0, 1: 0}, found
+assert "networkx" not in sys.modules
+"""
+
+
+def test_picks_without_a_cycle_need_no_networkx() -> None:
+    subprocess.run([sys.executable, "-c", WITHOUT_CYCLE], check=True)
