@@ -7,15 +7,16 @@ import os
 import sys
 import tempfile
 import time
-import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import IO, Any, TypeVar
 
 import coset.ir.sent
 from coset.ir.errors import CosetError
-from coset.ir.forked import DYING, how_it_ended, limit_memory, settle
+from coset.ir.forked import DYING, answer_of, error_of, error_parts, how_it_ended, limit_memory, result_of, settle
 
 assert coset.ir.sent  # what goes to the other process keeps its identity there
 
@@ -184,14 +185,8 @@ def _answer(receiver: Connection, limits: _Limits, say: Callable[[str], None], d
         elif kind == "more":
             more, parts = value
             deadline, otherwise = time.monotonic() + more, error_of(parts)
-        elif kind == "mistake":
-            raise error_of(value)
-        elif kind == "fault":
-            error, trace = value
-            error.add_note(trace)
-            raise error
         else:
-            return _Done(value)
+            return _Done(result_of(kind, value))
 
 
 def _child(
@@ -201,32 +196,5 @@ def _child(
     _perils.append(_Perils(sender, lost))
     if memory is not None:
         limit_memory(memory)
-    try:
-        try:
-            message = ("done", work(Talk(sender)))
-        except CosetError as error:
-            message = ("mistake", error_parts(error))
-        except BaseException as error:
-            message = ("fault", (sendable(error), traceback.format_exc()))
-        sender.send(message)
-    except BrokenPipeError:
-        pass  # nobody listens any more
-
-
-def error_parts(error: CosetError) -> tuple[type[CosetError], tuple[Any, ...], dict[str, Any]]:
-    """The class of an error and what it holds: its constructor may ask for more than a copy can give it."""
-    return type(error), error.args, dict(error.__dict__)
-
-
-def error_of(parts: tuple[type[CosetError], tuple[Any, ...], dict[str, Any]]) -> CosetError:
-    kind, args, own = parts
-    error = kind.__new__(kind, *args)
-    error.__dict__.update(own)
-    return error
-
-
-def sendable(error: BaseException) -> BaseException:
-    """What the other process can make again: exceptions of libraries may ask for more than a copy gives them."""
-    if isinstance(error, MemoryError):
-        return MemoryError(str(error))
-    return error if type(error).__module__ == "builtins" else RuntimeError(f"{type(error).__name__}: {error}")
+    with suppress(BrokenPipeError):  # nobody listens any more
+        sender.send(answer_of(partial(work, Talk(sender))))

@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -28,6 +28,7 @@ from coset.prove.error_bound import roundoff
 from coset.rules.definition import evaluate_defined
 from coset.worker import WORKER, Lost
 
+T = TypeVar("T")
 KNOWN = ("builtin.constant", "builtin.absent")  # values already
 FEW = 16  # roundings of the largest element, up to which a runtime has computed the same constant
 ONE_WAY = 0.125  # roundings for each summand, where all sums round one way: equal numbers one after the other, in eight lanes
@@ -41,7 +42,7 @@ LOST: WeakKeyDictionary[Term, str] = WeakKeyDictionary()  # constants that a run
 def fallback_for(source: Mapping[str, Any], seconds: float = SECONDS) -> Fallback:
     """Values of terms whose op has no NumPy meaning of its own: its definition's, or, of an opaque one, its foreign runtime's, which has so
     many seconds, in a process of its own. `coset.worker.Lost`: it is late there, or dies."""
-    run = partial(_apart, seconds)
+    run = partial(_node_apart, seconds)
 
     def value(term: Term, arrays: Sequence[Any]) -> Any:
         if term.op.has("foreign") and source.get("format") == "stablehlo":
@@ -72,12 +73,26 @@ def lost_among(terms: Iterable[Term]) -> dict[Term, str]:
     return {term: LOST[term] for term in terms if term in LOST} if LOST else {}
 
 
-def _apart(seconds: float, model: bytes, feed: Feed) -> list[Any]:
-    return WORKER.ask(_run_with, tuple(LIBRARIES), model, dict(feed), seconds=seconds, doing="computing a node alone")
+def apart(work: Callable[..., T], *given: Any, seconds: float, doing: str) -> T:
+    """`work(*given)` of a function of a module that runs models, in the process for that.
+
+    Raises:
+        CosetError: as the work does. Lost: it did not end in `seconds`, or its process died.
+    """
+    result: T = WORKER.ask(_with_libraries, tuple(LIBRARIES), work, *given, seconds=seconds, doing=doing)
+    return result
 
 
-def _run_with(libraries: Sequence[str], model: bytes, feed: Feed) -> list[Any]:
+def _with_libraries(libraries: Sequence[str], work: Callable[..., T], *given: Any) -> T:
     LIBRARIES[:] = libraries  # which may have come after this process was forked
+    return work(*given)
+
+
+def _node_apart(seconds: float, model: bytes, feed: Feed) -> list[Any]:
+    return apart(_run, model, dict(feed), seconds=seconds, doing="computing a node alone")
+
+
+def _run(model: bytes, feed: Feed) -> list[Any]:
     return node_values(model, feed)
 
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from coset.backends.onnxruntime import LIBRARIES, Session
-from coset.fold import LOST, SECONDS
+from coset.backends.onnxruntime import Session
+from coset.fold import LOST, SECONDS, apart
 from coset.ir.errors import CosetError
 from coset.ir.op import Array
 from coset.ir.term import CONSTANT, Term, topological
 from coset.ir.types import TensorType
 from coset.lowering.onnx import part_model
-from coset.worker import WORKER, Lost
+from coset.worker import Lost
 
 MOST_BYTES = 1 << 26  # of constants, above which they are computed by the evaluator: a model that holds them is a copy
 MOST_APART = 32  # terms that are asked for one by one, where the runtime does not compute all
@@ -60,12 +60,11 @@ def _one_by_one(terms: Sequence[Term], source: Mapping[str, Any], seconds: float
 def _values(terms: Sequence[Term], source: Mapping[str, Any], seconds: float) -> dict[Term, Array]:
     outputs = [(f"y{number}", term) for number, term in enumerate(terms)]
     model = part_model((), outputs, source).SerializeToString()
-    values = WORKER.ask(_run, tuple(LIBRARIES), model, seconds=seconds, doing="computing constants")
+    values = apart(_run, model, seconds=seconds, doing="computing constants")
     return {term: values[name] for name, term in outputs if _fits(values[name], term)}
 
 
-def _run(libraries: Sequence[str], model: bytes) -> dict[str, Any]:
-    LIBRARIES[:] = libraries  # which may have come after this process was forked
+def _run(model: bytes) -> dict[str, Any]:
     return Session(model, arena=False).run({})
 
 

@@ -9,17 +9,16 @@ import sys
 import tempfile
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import IO, Any, TypeVar
 
 import coset.ir.sent
-from coset.deadline import error_of, error_parts, sendable
 from coset.ir.errors import CosetError
-from coset.ir.forked import DYING, how_it_ended, is_settled, settle
+from coset.ir.forked import DYING, answer_of, how_it_ended, is_settled, result_of, settle
 
 assert coset.ir.sent  # what goes to the other process keeps its identity there
 
@@ -55,14 +54,7 @@ class Worker:
             raise Lost(f"{doing} was not done after {seconds:.3g} s")
         if isinstance(answer, _Gone):
             raise Lost(f"the process of {doing} is gone; {how_it_ended(answer.code, answer.words)}")
-        kind, value = answer
-        if kind == "mistake":
-            raise error_of(value)
-        if kind == "fault":
-            error, trace = value
-            error.add_note(trace)
-            raise error
-        result: T = value
+        result: T = result_of(*answer)
         return result
 
     def end(self) -> None:
@@ -140,15 +132,8 @@ def _serve(connection: Connection, words: IO[bytes], parent: int) -> None:
             work, given = connection.recv()
         except EOFError:
             return
-        message: tuple[str, Any]
         try:
-            message = ("done", work(*given))
-        except CosetError as error:
-            message = ("mistake", error_parts(error))
-        except BaseException as error:
-            message = ("fault", (sendable(error), traceback.format_exc()))
-        try:
-            connection.send(message)
+            connection.send(answer_of(partial(work, *given)))
         except BrokenPipeError:
             return
 

@@ -5,7 +5,7 @@ What opens a defined op always fires, or rules would not see what is in it; but 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -16,6 +16,7 @@ from coset.ir.errors import CosetError
 from coset.ir.term import AttributeItems, Term, exact_key, input_term, make
 from coset.ir.types import TensorType, Type
 from coset.rules import payloads
+from coset.rules.applied import built
 from coset.rules.equation import Decision
 from coset.rules.pattern import Application, Pattern, Variable, applications
 from coset.rules.ranges import ALWAYS, COUNTED, FEW, NEVER, class_of, verdict_of
@@ -99,23 +100,23 @@ def _outweighing(rule: Rule, given: Sequence[AttributeItems], variables: Sequenc
     if len(every) > MOST_NODES:
         return every
     try:
-        made: dict[int, Term] = {}
-        right = _right(rule.right, decision, terms, made)
-        found = growth(
-            _left(rule.left, given, terms), right, constants=constants_of(rule), opens=rule.definition is not None, deciding=True
-        ).by_term
+        left, right = _left(rule.left, given, terms), built(rule.right, decision, terms)
+        found = growth(left, right, constants=constants_of(rule), opens=rule.definition is not None, deciding=True).by_term
     except CosetError:
         return every
-    return frozenset(index for index in every if (value := found.get(made[index])) is not None and not value.admitted)
+    return frozenset(
+        node.index for node, term in _nodes(rule.right, right) if (value := found.get(term)) is not None and not value.admitted
+    )
 
 
-def _right(pattern: Pattern, decision: Decision, terms: Mapping[str, Term], made: dict[int, Term]) -> Term:
-    """The right side over `terms`, and in `made` each node of it by index."""
-    if isinstance(pattern, Variable):
-        return terms[pattern.name]
-    operands = tuple(_right(operand, decision, terms, made) for operand in pattern.operands)
-    made[pattern.index] = payloads.made(pattern.op, operands, decision.attributes[pattern.index], decision.types[pattern.index])
-    return made[pattern.index]
+def _nodes(pattern: Pattern, term: Term) -> Iterator[tuple[Application, Term]]:
+    """The nodes of a side with the terms that it was built as."""
+    waiting = [(pattern, term)]
+    while waiting:
+        node, made = waiting.pop()
+        if isinstance(node, Application):
+            yield node, made
+            waiting += zip(node.operands, made.operands, strict=True)
 
 
 def _left(pattern: Pattern, given: Sequence[AttributeItems], terms: Mapping[str, Term]) -> Term:

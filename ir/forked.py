@@ -1,4 +1,4 @@
-"""Processes that this one forks and that may be lost: what they are held to, and how they ended."""
+"""Processes that this one forks and that may be lost: what they are held to, how they ended, and what they answer."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import os
 import resource
 import signal
 import sys
+import traceback
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
+from coset.ir.errors import CosetError
 from coset.ir.orphan import end_with
 
 LONGEST = 300  # letters of last words
@@ -56,3 +59,50 @@ def limit_memory(limit: int) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     most = sys.maxsize if hard == resource.RLIM_INFINITY else hard
     resource.setrlimit(resource.RLIMIT_AS, (min(pages * os.sysconf("SC_PAGE_SIZE") + limit, most), hard))
+
+
+# ---------------------------------------------------------------- what they answer
+
+
+def answer_of(work: Callable[[], Any]) -> tuple[str, Any]:
+    """What work gave or raised, as a message that the parent takes apart (`result_of`)."""
+    try:
+        return "done", work()
+    except CosetError as error:
+        return "mistake", error_parts(error)
+    except BaseException as error:
+        return "fault", (_sendable(error), traceback.format_exc())
+
+
+def result_of(kind: str, value: Any) -> Any:
+    """What the work of another process gave.
+
+    Raises:
+        CosetError: as the work did; so any other error, with where it came from.
+    """
+    if kind == "mistake":
+        raise error_of(value)
+    if kind == "fault":
+        error, trace = value
+        error.add_note(trace)
+        raise error
+    return value
+
+
+def error_parts(error: CosetError) -> tuple[type[CosetError], tuple[Any, ...], dict[str, Any]]:
+    """The class of an error and what it holds: its constructor may ask for more than a copy can give it."""
+    return type(error), error.args, dict(error.__dict__)
+
+
+def error_of(parts: tuple[type[CosetError], tuple[Any, ...], dict[str, Any]]) -> CosetError:
+    kind, args, own = parts
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(own)
+    return error
+
+
+def _sendable(error: BaseException) -> BaseException:
+    """What the other process can make again: exceptions of libraries may ask for more than a copy gives them."""
+    if isinstance(error, MemoryError):
+        return MemoryError(str(error))
+    return error if type(error).__module__ == "builtins" else RuntimeError(f"{type(error).__name__}: {error}")

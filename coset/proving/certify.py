@@ -234,9 +234,7 @@ def certify(way: Way, phases: Sequence[Phase]) -> tuple[Certificate, dict[str, A
         said = accepted(found, way.before, way.after, phases)
         return {**said, "seconds": {"make": made - started, "verify": perf_counter() - made}}
 
-    rules = {rule.name: rule for phase in phases for rule in phase.rules}
-    write = partial(certificate_of, read, written, shown=fitted(written, read))
-    return in_an_order(steps_between(way, phases), rules, write, check)
+    return in_an_order(steps_between(way, phases), phases, partial(certificate_of, read, written, shown=fitted(written, read)), check)
 
 
 def steps_between(way: Way, phases: Sequence[Phase]) -> list[Step]:

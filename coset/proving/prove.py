@@ -200,7 +200,7 @@ def _shown(asked: Proving, own: OwnRules, before: Program, pair: Pair, binding: 
     steps = [*sized, *show(second, goals)]
     certificate, verdict = in_an_order(
         steps,
-        {rule.name: rule for phase in phases for rule in phase.rules},
+        phases,
         lambda steps: certificate_of(one, by_content(pair.after), steps, shown=other),
         lambda found: accepted(found, before, pair.after, phases, pair.names.mapping),
     )

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from coset.egraph.search import Phase
 from coset.ir.term import CONSTANT, Term, topological
 from coset.prove.certificate import Certificate
 from coset.prove.folded import leaves_of
@@ -21,15 +22,12 @@ def numbers_first(steps: Sequence[Step], rules: Mapping[str, Rule]) -> list[Step
     moved back: a moved one stands for something already."""
     numbers = list(dict.fromkeys(step for step in steps if step.reason in (COMPUTED, ROUNDED)))
     inexact = _inexact(numbers)
-    moved = {
-        step.right[0]: step
-        for step in numbers
-        if step.reason == COMPUTED and _is_moved(step.left[0]) and inexact.isdisjoint(leaves_of(step.left[0]))
-    }
+    rests = {step for step in numbers if not inexact.isdisjoint(leaves_of(step.left[0]))}  # on what rounds
+    moved = {step.right[0]: step for step in numbers if step.reason == COMPUTED and _is_moved(step.left[0]) and step not in rests}
     before: dict[Term, list[Step]] = {}  # what says what a constant is
     further: dict[Step, list[Step]] = {}
     for step in numbers:
-        home = moved.get(step.right[0]) if rounds(step.left[0]) or not inexact.isdisjoint(leaves_of(step.left[0])) else None
+        home = moved.get(step.right[0]) if rounds(step.left[0]) or step in rests else None
         if home is not None:
             step, *back = _moved_back(step, home.left[0], rules)
             further[step] = back
@@ -51,10 +49,10 @@ def numbers_first(steps: Sequence[Step], rules: Mapping[str, Rule]) -> list[Step
 
 
 def in_an_order(
-    steps: Sequence[Step], rules: Mapping[str, Rule], write: Callable[[Sequence[Step]], Certificate], check: Callable[[Certificate], Any]
+    steps: Sequence[Step], phases: Sequence[Phase], write: Callable[[Sequence[Step]], Certificate], check: Callable[[Certificate], Any]
 ) -> tuple[Certificate, Any]:
     """The certificate that `write` makes of the steps and `check` accepts, and what that says of it: in the order in which they were found,
-    else with those about constants first.
+    else with those about constants first. `phases`: of the rules that the steps are of.
 
     Raises:
         Uncertified: it refuses both; the reason for the first.
@@ -66,7 +64,7 @@ def in_an_order(
         if not any(step.reason in (COMPUTED, ROUNDED) for step in steps):
             raise
         try:
-            certificate = write(numbers_first(steps, rules))
+            certificate = write(numbers_first(steps, {rule.name: rule for phase in phases for rule in phase.rules}))
             return certificate, check(certificate)
         except Uncertified:
             raise refused from None

@@ -264,5 +264,5 @@ def test_a_constant_that_is_stored_in_another_shape_is_rounded_before_it_is_move
 
     with pytest.raises(Uncertified, match="stands for something else already"):
         check(write(steps))
-    _, verdict = in_an_order(steps, {rule.name: rule for phase in phases for rule in phase.rules}, write, check)
+    _, verdict = in_an_order(steps, phases, write, check)
     assert verdict["computed"] + verdict["rounded"] >= 3
