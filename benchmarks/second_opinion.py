@@ -14,7 +14,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -23,7 +23,7 @@ import coset.dialects
 from coset.prove.deadline import Late, Time, until
 from coset.prove.sample import test_rule
 from coset.rules.library import load
-from coset.rules.lock import entry_of, text_hash
+from coset.rules.lock import ASSURANCES, entry_of
 from coset.rules.rule import Rule
 
 assert coset.dialects  # imported so that every op and definition is registered
@@ -75,11 +75,11 @@ def opinion(name: str, rules: Sequence[Rule], key: str, *, wanted: int = WANTED,
     return Opinion(name, key, done, seeds, round(time.process_time() - started, 2), found, short)
 
 
-def proved() -> dict[str, list[Rule]]:
-    """The rules of the library by entry, of those entries that are locked as proved."""
+def library(assurances: Container[str] = ("proved",)) -> dict[str, list[Rule]]:
+    """The rules of the library by entry, of those entries that are locked as one of these."""
     entries: dict[str, list[Rule]] = {}
     for rule in load(with_definitions=False).rules:
-        if rule.assurance == "proved" and not rule.name.endswith(f" in {rule.phase}"):  # each once, whatever phases it runs in
+        if rule.assurance in assurances and not rule.name.endswith(f" in {rule.phase}"):  # each once, whatever phases it runs in
             entries.setdefault(entry_of(rule), []).append(rule)
     return entries
 
@@ -87,7 +87,7 @@ def proved() -> dict[str, list[Rule]]:
 def key_of(rules: Sequence[Rule]) -> str:
     """What an opinion belongs to: the text of the entry and the sources of the tester."""
     tester = b"".join((ROOT / "prove" / name).read_bytes() for name in TESTER)
-    return blake2b(text_hash(rules[0].text).encode() + tester, digest_size=12).hexdigest()
+    return blake2b(rules[0].text.encode() + tester, digest_size=12).hexdigest()
 
 
 def kept(file: Path) -> dict[str, Opinion]:
@@ -98,7 +98,7 @@ def kept(file: Path) -> dict[str, Opinion]:
 
 def opinions(names: Iterable[str], file: Path, budget: float, seconds: float) -> Iterator[tuple[Opinion, bool]]:
     """The opinion on each entry, and whether it is a new one, as long as there is time."""
-    entries, before, end = proved(), kept(file), time.monotonic() + budget
+    entries, before, end = library(ASSURANCES), kept(file), time.monotonic() + budget
     file.parent.mkdir(parents=True, exist_ok=True)
     for name in names:
         rules = entries[name]
@@ -122,11 +122,11 @@ def main() -> int:
     options.add_argument("--seconds", type=float, default=SECONDS, help="of the processor for an entry")
     options.add_argument("--results", type=Path, default=RESULTS)
     given = options.parse_args()
-    every = sorted(proved())
+    every = library(ASSURANCES)
     for name in given.entries:
         if name not in every:
-            options.error(f"`{name}` is no entry that is locked as proved")
-    names = (given.entries or every)[: given.first]
+            options.error(f"`{name}` is no entry of the library")
+    names = (given.entries or sorted(library()))[: given.first]
     found = []
     for each, new in opinions(names, given.results, given.budget, given.seconds):
         found.append(each)

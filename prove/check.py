@@ -14,7 +14,7 @@ from types import MappingProxyType
 from coset.dialects.expansion import expanded
 from coset.ir.errors import CosetError
 from coset.ir.judging import Ended, judged
-from coset.ir.op import get_op
+from coset.ir.op import find_op, get_op
 from coset.ir.term import topological
 from coset.prove import combiners, obligations
 from coset.prove.deadline import Late, Time, until
@@ -333,9 +333,18 @@ def _tested(rules: Sequence[Rule], seed: int) -> tuple[Sequence[Rule], Tests]:
     expanding = [rule for rule in rules if _expands(rule)]
     tried = [rule for rule in rules if not _expands(rule)] or expanding
     tests = entry_tests(tried, seed)
-    if tests.compared or tests.counterexample or tests.late or not expanding:
+    if tests.counterexample or tests.late or not expanding:
         return tried, tests
-    return expanding, entry_tests(expanding, seed)
+    if tests.compared and not _may_overlap(rules[0]):
+        return tried, tests
+    others = entry_tests(expanding, seed)
+    return (tried, tests) if tests.compared and not (others.counterexample or others.late) else (expanding, others)
+
+
+def _may_overlap(rule: Rule) -> bool:
+    """Whether an op has several meanings by its definition, so that two may speak of the same operands: then they must agree."""
+    op = find_op(rule.definition or "")
+    return op is not None and len(definition_of(op).entry.clauses) > 1
 
 
 def _proved(rules: Sequence[Rule], tests: Tests, seed: int, method: str, seconds: float) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from coset.ir.builtin import absent
+from coset.ir.dims import Poly
 from coset.ir.errors import CosetError, TypeRuleError
 from coset.ir.evaluate import evaluate
 from coset.ir.op import Attribute, Attributes, Op, defer, find_op, register
@@ -27,14 +28,17 @@ from coset.rules.elaborated import keep_definition, kept_definition
 from coset.rules.expansion import Expansion, Reading, first_expansion
 from coset.rules.ground import lint_tests
 from coset.rules.lock import ASSURANCES, NAME, assure, read_lock, text_hash
+from coset.rules.meant import CLAUSES, written
 from coset.rules.names import Names, collect
 from coset.rules.native import PREFIX
+from coset.rules.noted import note
 from coset.rules.op_parameters import written_out
 from coset.rules.parsed import parse
 from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
 from coset.rules.unroll import UNROLLED, unrolled, variadic
 from coset.rules.values import Values
+from coset.rules.watched import asking, noting, questioned
 
 MOST_FORMS = 32  # of a clause as rules of the search
 
@@ -153,7 +157,7 @@ class Definition:
                 for part in syntax.walk(expression):
                     name = part.operands[0] if isinstance(part, syntax.Operation) and part.operator in ("==", "!=", "in") else None
                     if isinstance(part, syntax.Operation) and isinstance(name, syntax.Name) and name.value in hints:
-                        hints[name.value] += [_written(each) for each in syntax.walk(part.operands[1]) if _written(each) is not None]
+                        hints[name.value] += [written(each) for each in syntax.walk(part.operands[1]) if written(each) is not None]
         return {name: tuple(values) for name, values in hints.items()}
 
 
@@ -284,6 +288,7 @@ def define_all(entries: Sequence[syntax.OpEntry], dialects: Mapping[str, str], d
     new: list[syntax.OpEntry] = []
     for entry, op in fresh:
         definition = _DEFINITIONS[op.name] = Definition(op, entry, _own(op.name, dialects), directory)
+        CLAUSES[op.name] = entry.clauses
         if entry.name in locked and locked[entry.name].hash == text_hash(entry.text):
             continue  # read without mistakes before
         new.append(entry)
@@ -306,6 +311,7 @@ def define_all(entries: Sequence[syntax.OpEntry], dialects: Mapping[str, str], d
     if errors:
         for _, op in fresh:
             _DEFINITIONS.pop(op.name, None)
+            CLAUSES.pop(op.name, None)
             withdraw(op)
     return errors
 
@@ -405,13 +411,6 @@ def _head(entry: syntax.OpEntry, op: Op) -> syntax.Invocation:
     return syntax.Invocation(entry.name, operands, keywords, None, entry.place)
 
 
-def _written(expression: Any) -> Any:
-    """The value of a text or an integer as it is written, else None."""
-    if isinstance(expression, syntax.Text):
-        return expression.value
-    return int(expression.value) if isinstance(expression, syntax.Number) and expression.integral else None
-
-
 def _mirrored(body: syntax.Expression, head: syntax.Invocation) -> list[tuple[syntax.Expression, syntax.Expression]]:
     """What is recognised as what: the body as the op, or each of several results as that result of it."""
     if not (isinstance(body, syntax.Operation) and body.operator == "tuple"):
@@ -471,16 +470,41 @@ def _circle(entry: syntax.OpEntry) -> RuleError | None:
 # ---------------------------------------------------------------- reading a definition from left to right
 
 
-@lru_cache(maxsize=65536)
-def _expansion(name: str, operands: tuple[Type, ...], items: AttributeItems, _: Any) -> Expansion | str:
-    """The expansion by the first clause that fits, or why none does. The last argument tells attributes apart that are `==`."""
+def _read_expansion(name: str, operands: tuple[Type, ...], items: AttributeItems) -> tuple[Expansion | str, frozenset[str]]:
+    """The expansion by the first clause that fits, or why none does, and what was noted on the way."""
     definition = _DEFINITIONS.get(name)
     assert definition is not None, f"{name} is used before its file is read"
     try:
         readings = definition.readings(len(operands))
     except RuleError as error:  # too many operands for a fold
-        return error.message
-    return first_expansion(readings, operands, dict(items))
+        return error.message, frozenset()
+    with noting() as noted:
+        found = first_expansion(readings, operands, dict(items))
+    return found, frozenset(noted)
+
+
+@lru_cache(maxsize=65536)
+def _expansion(name: str, operands: tuple[Type, ...], items: AttributeItems, _: Any) -> tuple[Expansion | str, frozenset[str]]:
+    """As `_read_expansion`. The last argument tells attributes apart that are `==`."""
+    return _read_expansion(name, operands, items)
+
+
+@lru_cache(maxsize=65536)
+def _unquestioned(name: str, operands: tuple[Type, ...], items: AttributeItems, _: Any) -> tuple[Expansion | str, frozenset[str]] | None:
+    """The same in a proof, where it asks nothing of the sizes; else None: each case of the proof has its own answers."""
+    try:
+        with asking(_refuse):
+            return _read_expansion(name, operands, items)
+    except _Asked:
+        return None
+
+
+class _Asked(Exception):
+    pass
+
+
+def _refuse(question: str, difference: Poly) -> bool:
+    raise _Asked
 
 
 def expansion(name: str, operands: Sequence[Type], attributes: Attributes) -> Expansion:
@@ -490,7 +514,13 @@ def expansion(name: str, operands: Sequence[Type], attributes: Attributes) -> Ex
         TypeRuleError: no clause of its definition fits.
     """
     items = tuple(sorted(attributes.items()))
-    found = _expansion(name, tuple(operands), items, exact_key(items))
+    key = (name, tuple(operands), items)
+    if questioned():
+        found, noted = _unquestioned(*key, exact_key(items)) or _read_expansion(*key)
+    else:
+        found, noted = _expansion(*key, exact_key(items))
+    for what in noted:
+        note(what)
     if isinstance(found, str):
         raise TypeRuleError(f"`{name}`: {found}", help="see its definition in the dialect's rules")
     return found

@@ -22,10 +22,18 @@ from coset.rules.compile import type_pattern
 from coset.rules.draft import Draft, Hole, Node
 from coset.rules.equation import TypePattern
 from coset.rules.names import Names
+from coset.rules.noted import note
 from coset.rules.parts import conjuncts
 from coset.rules.scalar import Undefined
 from coset.rules.solving import match, solve
 from coset.rules.terms import Drafter
+from coset.rules.watched import noting
+
+FORMS = frozenset({"`static`"})  # notes on how something is written, which clauses of one meaning tell apart
+
+
+class Unsettled(TypeRuleError):
+    """Whether a clause speaks of the operands depends on the numbers that their symbolic sizes stand for."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +157,7 @@ class Reading:
         """The expansion for operands of these types, or None where the clause does not speak of them.
 
         Raises:
+            Unsettled: it does for some numbers that their sizes may stand for, and for others it does not.
             CosetError: the clause does, and is wrong: a type rule refuses what it builds.
         """
         if len(operands) != len(self.operands):
@@ -171,14 +180,23 @@ class Reading:
                 choices[f"default {name}"] = int(value != float(default.value))
         guide = Guide(dict(attributes), variables)
         drafter = Drafter(self.names, choices, left=False, guide=guide)
-        try:
-            condition = None if self.clause.condition is None else drafter.judging.value(self.clause.condition)
-            if not solve(equations, [] if condition is None else conjuncts(condition), guide.scope, self.names.kinds, self.name):
-                return None
-            root = drafter.term(self.clause.body, None)
-            return self._checked(_expanded(root, guide, tuple(name for name, _ in self.operands)), guide.scope)
-        except (Undefined, Unbound):
-            return None
+        conditions: list[Expression] = []
+        with noting() as noted:
+            try:
+                if self.clause.condition is not None:
+                    conditions += conjuncts(drafter.judging.value(self.clause.condition))
+                if solve(equations, conditions, guide.scope, self.names.kinds, self.name):
+                    root = drafter.term(self.clause.body, None)
+                    found = self._checked(_expanded(root, guide, tuple(name for name, _ in self.operands)), guide.scope)
+                else:
+                    found = None
+            except (Undefined, Unbound):
+                found = None
+        for what in noted:
+            note(what)
+        if found is None and noted - FORMS and not any(_is_false(condition, guide.scope) for condition in conditions):
+            raise Unsettled(f"which of its meanings holds depends on {', '.join(sorted(noted - FORMS))} of sizes that have no numbers")
+        return found
 
     def _checked(self, expansion: Expansion, scope: Scope) -> Expansion:
         actual = expansion.type.items if isinstance(expansion.type, TupleType) else (expansion.type,)
@@ -188,6 +206,14 @@ class Reading:
         if not fits:
             raise TypeRuleError(f"`{self.name}` declares {', '.join(map(str, self.result))} but its meaning is {expansion.type}")
         return expansion
+
+
+def _is_false(condition: Expression, scope: Scope) -> bool:
+    """Whether `condition` is known not to hold."""
+    try:
+        return not evaluate(condition, scope)
+    except (Undefined, Unbound):
+        return False
 
 
 def expanded(body: syntax.Expression, names: Names, guide: Guide, operands: tuple[str, ...]) -> Expansion:
@@ -230,6 +256,8 @@ def first_expansion(readings: Sequence[Reading], operands: Sequence[Type], attri
     for number, reading in enumerate(readings):
         try:
             found = reading.expansion(operands, attributes)
+        except Unsettled as error:  # a later clause speaks of what the earlier ones leave
+            return error.message
         except CosetError as error:
             reason = reason or error.message
             continue

@@ -26,6 +26,7 @@ from coset.rules.algebra import Expression, Ref, Scope, Splice, TypeOf, Unbound,
 from coset.rules.candidates import attribute_values, enumerable, lengths, mixed, representatives, values_of
 from coset.rules.drawn_functions import choices
 from coset.rules.equation import Attributes
+from coset.rules.meant import CLAUSES, pinned
 from coset.rules.parts import parts
 from coset.rules.pattern import Application, Variable, applications
 from coset.rules.payloads import roles
@@ -364,7 +365,7 @@ def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> Ite
     rest = [a for a in node.op.attributes if a.name not in names] if written.rest is not None else []
     free = [*(a for a in node.op.attributes if a.name in wild), *rest]
     symbols = PLACES.get(node.op.name, {}) if search.symbolic else {}
-    unknown = [a.name for a in free if a.name not in symbols and not (enumerable(a.kind, a.name) or _of_functions(a, node.op))]
+    unknown = [a.name for a in free if a.name not in symbols and not _known(a, node.op)]
     count = 0
     asked: Sequence[_Question] | None = None  # the conditions that what is tried here may decide: others are asked once
     for values in _open_values(rule, written.items, node, scope, known, search):
@@ -510,6 +511,11 @@ def _of_functions(attribute: Attribute, op: Op) -> bool:
     return bool(op.functions) and attribute.kind == "dtype"
 
 
+def _known(attribute: Attribute, op: Op) -> bool:
+    """Whether all values of an attribute are tried where all are asked for."""
+    return enumerable(attribute.kind, attribute.name) or _of_functions(attribute, op) or pinned(op, attribute.name) is not None
+
+
 def _with_functions(
     rule: Rule, node: Application, scope: Scope, attributes: dict[str, Any], type: Type, binding: Binding, search: Search
 ) -> Iterator[tuple[Scope, AttributeItems, Binding]]:
@@ -535,8 +541,10 @@ def _with_functions(
 
 
 def _unified(op: Op, operands: Sequence[Type], attributes: dict[str, Any], search: Search) -> list[Binding]:
-    """What must be bound so that `op` takes the operands; the type rule refuses what still does not fit."""
-    if not understood(op) and (len(operands) > 1 or _refuses_symbols(op, operands, attributes)):
+    """What must be bound so that `op` takes the operands; the type rule refuses what still does not fit. What a defined op takes with the
+    symbols as they are it takes with any numbers for them: what its definition asks of them is asked again (`prove/decisions.py`)."""
+    settled = understood(op) or (op.name in CLAUSES and _accepted(op, operands, attributes))
+    if not settled and (len(operands) > 1 or _refuses_symbols(op, operands, attributes)):
         search.guess(f"sizes of {op.name}")
     found = unifiers(op, operands, attributes)
     if found is None and understood(op) and _refuses_symbols(op, operands, attributes):
@@ -581,6 +589,9 @@ def _left_open(attribute: Any, node: Application, operands: Sequence[Type], sear
     )
     if found:
         return found
+    all_ = pinned(node.op, attribute.name)
+    if all_ is not None:
+        return search.arrange(all_)
     options = _or_default(attribute, operands, exhaustive=search.exhaustive)
     if search.random is not None and search.uneven:
         options = [*options, *mixed(attribute.kind, attribute.name, options, search.random)]
@@ -614,6 +625,10 @@ def _open_values(
             choices = search.choices.get(part.name)
             if choices is not None:
                 names[part.name] = choices(scope.values)
+                continue
+            all_ = pinned(node.op, name) if isinstance(value, Ref) else None
+            if all_ is not None:
+                names[part.name] = search.arrange(all_)
                 continue
             word = kind.word if kind.word not in ("any", "dims") else kinds.get(name, kind.word)
             rank = _rank(evaluate(kind.arguments[0], scope)) if kind.arguments else None

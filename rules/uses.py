@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from coset.rules.algebra import Call, Literal, Ref
+from coset.rules.meant import asked_for
 from coset.rules.parts import parts
 from coset.rules.pattern import applications
 from coset.rules.rule import Rule
@@ -58,9 +59,10 @@ def bounds(rule: Rule, name: str, word: str) -> list[Any]:
 
 
 def sizes(rule: Rule) -> list[tuple[int, ...]]:
-    """Dims at which something may change, by groups of which an instance is made: a number that the rule states, one less and one more,
-    and its divisors."""
-    stated = {int(n) for n in numbers(rule) if math.isfinite(n) and n == int(n) and LEAST_SIZE < n <= LARGEST_SIZE}
+    """Dims at which something may change, by groups of which an instance is made: a number that the rule states or that a definition of
+    its ops asks for, one less and one more, and its divisors."""
+    asked = (n for pair in rule.pairs for side in pair for node in applications(side) for n in asked_for(node.op))
+    stated = {int(n) for n in (*numbers(rule), *asked) if math.isfinite(n) and n == int(n) and LEAST_SIZE < n <= LARGEST_SIZE}
     pairs: list[tuple[int, ...]] = [(d, n // d) for n in sorted(stated) for d in range(2, math.isqrt(n) + 1) if n % d == 0]
     near: list[tuple[int, ...]] = [dims for n in sorted(stated) for dims in ((n,), (n, 1), (n + 1, 1), (n - 1, 1))]
     return near + pairs

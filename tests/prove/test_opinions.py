@@ -9,7 +9,7 @@ import pytest
 
 import coset.dialects
 from benchmarks import second_solver
-from benchmarks.second_opinion import kept, opinion, opinions, proved
+from benchmarks.second_opinion import kept, library, opinion, opinions
 from coset.cli import run
 from coset.rules.elaborate import rules_of
 from coset.rules.parser import parse
@@ -36,7 +36,7 @@ def test_an_opinion_speaks_against_what_is_false() -> None:
 
 
 def test_an_opinion_is_kept_until_the_text_changes(tmp_path: Path) -> None:
-    name, file = min(proved()), tmp_path / "opinions.jsonl"
+    name, file = min(library()), tmp_path / "opinions.jsonl"
     assert [new for _, new in opinions([name], file, 100.0, 2.0)] == [True]
     assert [new for _, new in opinions([name], file, 100.0, 2.0)] == [False]
     row = json.loads(file.read_text())
