@@ -21,6 +21,7 @@ from coset.rules.arithmetic import Undecided
 from coset.rules.compile import type_pattern
 from coset.rules.draft import Draft, Hole, Node
 from coset.rules.equation import TypePattern
+from coset.rules.meant import told_apart_by_form
 from coset.rules.names import Names
 from coset.rules.noted import note
 from coset.rules.parts import conjuncts
@@ -29,7 +30,7 @@ from coset.rules.solving import match, solve
 from coset.rules.terms import Drafter
 from coset.rules.watched import noting
 
-FORMS = frozenset({"`static`"})  # notes on how something is written, which clauses of one meaning tell apart
+FORMS = frozenset({"`static`"})  # notes on whether sizes have numbers, which say themselves what holds where they have none
 
 
 class Unsettled(TypeRuleError):
@@ -146,12 +147,14 @@ class Reading:
     names: Names
     operands: tuple[tuple[str, TypePattern], ...]
     result: tuple[TypePattern, ...]
+    formal: bool  # whether `static` in its condition says how numbers are spelled, and nothing of what is meant
 
     @staticmethod
     def of(entry: syntax.OpEntry, clause: syntax.Clause, names: Names) -> "Reading":
         """What reading `clause` needs; `names` are those of the entry with the locals of the clause."""
         operands = [(d.name, type_pattern(d.kind, names)) for d in entry.parameters if isinstance(d.kind, syntax.TensorKind)]
-        return Reading(entry.name, clause, names, tuple(operands), tuple(type_pattern(kind, names) for kind in entry.result))
+        result = tuple(type_pattern(kind, names) for kind in entry.result)
+        return Reading(entry.name, clause, names, tuple(operands), result, told_apart_by_form(clause, entry.clauses))
 
     def expansion(self, operands: Sequence[Type], attributes: Mapping[str, Any]) -> Expansion | None:
         """The expansion for operands of these types, or None where the clause does not speak of them.
@@ -181,17 +184,19 @@ class Reading:
         guide = Guide(dict(attributes), variables)
         drafter = Drafter(self.names, choices, left=False, guide=guide)
         conditions: list[Expression] = []
-        with noting() as noted:
-            try:
+        found, noted = None, set[str]()
+        try:
+            with noting() as asked:
                 if self.clause.condition is not None:
                     conditions += conjuncts(drafter.judging.value(self.clause.condition))
-                if solve(equations, conditions, guide.scope, self.names.kinds, self.name):
+                fits = solve(equations, conditions, guide.scope, self.names.kinds, self.name)
+            if fits:
+                with noting() as noted:
                     root = drafter.term(self.clause.body, None)
                     found = self._checked(_expanded(root, guide, tuple(name for name, _ in self.operands)), guide.scope)
-                else:
-                    found = None
-            except (Undefined, Unbound):
-                found = None
+        except (Undefined, Unbound):
+            pass
+        noted |= asked - FORMS if self.formal else asked
         for what in noted:
             note(what)
         if found is None and noted - FORMS and not any(_is_false(condition, guide.scope) for condition in conditions):

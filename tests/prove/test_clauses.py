@@ -108,3 +108,29 @@ def test_values_that_a_definition_tells_are_all_that_there_are(tmp_path: Path) -
     shown = found["any_way_of_transposed"]
     assert shown.assurance == "proved" and "not all" not in shown.method, shown.method
     assert found["way_of_one_name"].assurance in ("proved", "bounded"), found["way_of_one_name"].method
+
+
+FORMS = """use stablehlo, onnx, clause
+
+op clause.{name}(x: F[A]) -> F[]
+  "The mean, by the number of elements as it is known."
+  means sum(x, [0]) / A
+  where static(A)
+  numerics reassociates
+  means sum(x, [0]) / convert(host({count}), F)
+  where not static(A)
+  numerics reassociates
+
+rule mean_of_negated
+  "A sign goes out of a mean."
+  for x: F[A]
+  clause.{name}(-x) => -clause.{name}(x)
+  numerics reassociates
+"""
+
+
+@pytest.mark.parametrize(("name", "count", "assurance"), [("Mean", "A", "proved"), ("Other", "A + A - A", "bounded")])
+def test_a_clause_for_sizes_with_numbers_is_the_other_one_or_a_gap(tmp_path: Path, name: str, count: str, assurance: str) -> None:
+    """Clauses that differ in how a number is spelled are one; of others a proof with symbols has looked at one of two."""
+    found = _verdicts(tmp_path / "forms.rules", FORMS.format(name=name, count=count))["mean_of_negated"]
+    assert found.assurance == assurance and ("`static`" in found.method) == (assurance == "bounded"), found.method
