@@ -16,24 +16,29 @@ from coset.ir.op import Op
 from coset.ir.term import AttributeItems, Term
 from coset.ir.types import TensorType, TupleType, Type
 from coset.rules import payloads, syntax
-from coset.rules.algebra import Expression, Function, Scope, TypeOf, Unbound, evaluate
+from coset.rules.algebra import Call, Expression, Function, Scope, TypeOf, Unbound, evaluate
 from coset.rules.arithmetic import Undecided
 from coset.rules.compile import type_pattern
 from coset.rules.draft import Draft, Hole, Node
 from coset.rules.equation import TypePattern
 from coset.rules.names import Names
 from coset.rules.noted import note
-from coset.rules.parts import conjuncts
+from coset.rules.parts import conjuncts, parts
 from coset.rules.scalar import Undefined
 from coset.rules.solving import match, solve
 from coset.rules.terms import Drafter
 from coset.rules.watched import noting
 
-FORMS = frozenset({"`static`"})  # notes on how something is written, which clauses of one meaning tell apart
+FORM = "`static`"  # how notes begin on how something is written, which clauses of one meaning tell apart
 
 
-class Unsettled(TypeRuleError):
-    """Whether a clause speaks of the operands depends on the numbers that their symbolic sizes stand for."""
+class Unsettled(TypeRuleError, Undefined):
+    """Whether a clause speaks of the operands depends on the numbers that their symbolic sizes stand for: a rule that makes such an op of
+    them does not fire."""
+
+
+class Doubt(str):
+    """Why it is not known which clause speaks of the operands."""
 
 
 @dataclass(frozen=True)
@@ -194,8 +199,13 @@ class Reading:
                 found = None
         for what in noted:
             note(what)
-        if found is None and noted - FORMS and not any(_is_false(condition, guide.scope) for condition in conditions):
-            raise Unsettled(f"which of its meanings holds depends on {', '.join(sorted(noted - FORMS))} of sizes that have no numbers")
+        if found is None and noted:
+            asked = [condition for condition in conditions if not _asks_form(condition)]  # a symbol is one form of writing a number
+            with noting() as more:
+                never = any(_is_false(condition, guide.scope) for condition in asked)
+            told = sorted(what for what in noted | more if not what.startswith(FORM))
+            if told and not never:
+                raise Unsettled(f"which of its meanings holds depends on {', '.join(told)} of sizes that have no numbers")
         return found
 
     def _checked(self, expansion: Expansion, scope: Scope) -> Expansion:
@@ -206,6 +216,11 @@ class Reading:
         if not fits:
             raise TypeRuleError(f"`{self.name}` declares {', '.join(map(str, self.result))} but its meaning is {expansion.type}")
         return expansion
+
+
+def _asks_form(condition: Expression) -> bool:
+    """Whether a condition asks how a size is written."""
+    return any(isinstance(part, Call) and part.function == "static" for part in parts(condition))
 
 
 def _is_false(condition: Expression, scope: Scope) -> bool:
@@ -257,7 +272,7 @@ def first_expansion(readings: Sequence[Reading], operands: Sequence[Type], attri
         try:
             found = reading.expansion(operands, attributes)
         except Unsettled as error:  # a later clause speaks of what the earlier ones leave
-            return error.message
+            return Doubt(error.message)
         except CosetError as error:
             reason = reason or error.message
             continue

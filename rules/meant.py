@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from hashlib import blake2b
 from typing import Any
 
 from coset.ir.op import Op
 from coset.rules import syntax
+from coset.rules.unroll import rewritten
 
 CLAUSES: dict[str, tuple[syntax.Clause, ...]] = {}  # of each defined op
+
+
+OWN: dict[str, tuple[str, Callable[[], Iterable[str]]]] = {}  # of each op that a file of the user's defines, its text and what it names
+
+
+def with_what_it_rests_on(text: str, names: Iterable[str]) -> str:
+    """The text of an entry that names these ops, with a hash of the user's own definitions that it rests on: they may change."""
+    found: dict[str, str] = {}
+    pending = list(names)
+    while pending:
+        name = pending.pop()
+        if name in OWN and name not in found:
+            found[name], more = OWN[name]
+            pending += more()
+    if not found:
+        return text
+    return f"{text} {blake2b(' '.join(found[name] for name in sorted(found)).encode(), digest_size=8).hexdigest()}"
 
 
 def pinned(op: Op, attribute: str) -> tuple[Any, ...] | None:
@@ -21,6 +41,54 @@ def asked_for(op: Op) -> tuple[int, ...]:
     """The integers that the conditions of the definition of `op` state, if it has one."""
     stated = (written(part) for clause in CLAUSES.get(op.name, ()) for part in syntax.walk(clause.condition))
     return tuple(dict.fromkeys(n for n in stated if isinstance(n, int)))
+
+
+def floats_asked_for(op: Op) -> tuple[float, ...]:
+    """The numbers that the conditions of the definition of `op` state, if it has one, with some beside each."""
+    stated = (part for clause in CLAUSES.get(op.name, ()) for part in syntax.walk(clause.condition) if isinstance(part, syntax.Number))
+    found = dict.fromkeys(float(part.value) for part in stated)
+    return tuple(dict.fromkeys(n + step for n in found for step in (0.0, 0.5, -0.5)))
+
+
+def of_one_form(clauses: tuple[syntax.Clause, ...]) -> bool:
+    """Whether the definition with these clauses means the same however sizes are written, as numbers or as symbols: what it says of sizes
+    that are not `static` is what it says of those that are, but for the way in which a number is made of them."""
+    if not any(_asks_form(part) for clause in clauses for part in _parts(clause)):
+        return True
+    plain, symbolic = list[Any](), list[Any]()
+    for clause in clauses:
+        conditions = list(_joined(clause.condition))
+        asked = [condition for condition in conditions if any(map(_asks_form, syntax.walk(condition)))]
+        bodies = (clause.body, *(local.value for local in clause.locals))
+        if len(asked) > 1 or any(_asks_form(part) for body in bodies for part in syntax.walk(body)):
+            return False
+        form = asked[0] if asked else None
+        negated = isinstance(form, syntax.Operation) and form.operator == "not"
+        if form is not None and not _asks_form(form.operands[0] if isinstance(form, syntax.Operation) and negated else form):
+            return False
+        rest = tuple(condition for condition in conditions if condition is not form)
+        (symbolic if negated else plain).append((rest, tuple(map(_number_made, bodies)), clause.promise.word))
+    return symbolic == [each for each in plain if each in symbolic]
+
+
+def _parts(clause: syntax.Clause) -> Iterator[Any]:
+    for expression in (clause.body, clause.condition, *(local.value for local in clause.locals)):
+        yield from syntax.walk(expression)
+
+
+def _asks_form(part: Any) -> bool:
+    return isinstance(part, syntax.Invocation) and part.name == "static"
+
+
+def _number_made(expression: Any) -> Any:
+    """An expression with each size that is converted to a number in the place of the conversion, and with plain quotients."""
+    if isinstance(expression, syntax.Invocation) and expression.name == "convert" and len(expression.arguments) == 2:
+        inner = expression.arguments[0]
+        if isinstance(inner, syntax.Invocation) and inner.name == "host" and len(inner.arguments) == 1:
+            return _number_made(inner.arguments[0])
+    if isinstance(expression, syntax.Operation) and expression.operator == "//":
+        expression = replace(expression, operator="/")
+    return rewritten(expression, _number_made)
 
 
 def written(expression: Any) -> Any:
