@@ -20,6 +20,7 @@ from coset.prove.equal import Numbers
 from coset.prove.index import Known
 from coset.prove.sample import numbers_of, sides
 from coset.rules.arithmetic import Oracle
+from coset.rules.definition import is_defined
 from coset.rules.instance import Instance, symbols_of
 from coset.rules.pattern import Variable, applications
 from coset.rules.rule import Rule
@@ -99,7 +100,7 @@ def decided(rule: Rule, instance: Instance, gaps: set[str]) -> Iterator[Case]:
 def _forms(pair: tuple[Term, Term]) -> set[str]:
     """What definitions of ops of both sides tell symbols and numbers apart by, which stands for no size."""
     with noting() as noted:
-        for term in topological(pair):
+        for term in filter(lambda term: is_defined(term.op), topological(pair)):
             with suppress(CosetError):  # what depends on sizes is seen where the op is opened
                 term.op.infer([operand.type for operand in term.operands], dict(term.attributes))
     return noted

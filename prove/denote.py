@@ -74,12 +74,17 @@ class Denotation:
         """The element of a tensor `term` at `index`."""
         look()
         found = self._memo.get((term, index))
+        if found is None and not self.real:  # every operation of numbers is defined
+            form = self._element(term, index)
+            self._memo[term, index] = form, frozenset()
+            return form
         if found is None:
             self.domain.begin()
             form = self._element(term, index)
             self._memo[term, index] = form, self.domain.end()
             return form
-        self.domain.again(found[1])
+        if found[1]:
+            self.domain.again(found[1])
         return found[0]
 
     @contextmanager

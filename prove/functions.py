@@ -36,6 +36,9 @@ class Need:
     conditions: tuple[Form, ...] = ()
 
 
+NOTHING_NEEDED: frozenset[Need] = frozenset()
+
+
 @dataclass
 class Domain:
     """Where the reals leave a side undefined: sums that must not be 0, or not be negative, and other arguments that must be good ones.
@@ -59,7 +62,10 @@ class Domain:
 
     def end(self) -> frozenset[Need]:
         """What was needed since `begin`, which what is around needs too."""
-        found = frozenset(self.collected.pop())
+        own = self.collected.pop()
+        if not own:
+            return NOTHING_NEEDED
+        found = frozenset(own)
         self.again(found)
         return found
 
