@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
@@ -13,10 +12,12 @@ from coset.prove import numbers
 from coset.prove.decisions import Case, Untold, decided
 from coset.prove.sample import sides
 from coset.rules.algebra import Literal
+from coset.rules.expansion import Unsettled
 from coset.rules.instance import Instance, Search, instances, symbols_of
 from coset.rules.parts import parts
 from coset.rules.rule import Rule
 from coset.rules.unify import bound
+from coset.rules.uses import expressions
 
 MOST_IDLE = 20_000  # instances that do not fire with symbols, for which numbers are tried
 
@@ -32,6 +33,8 @@ def cases_of(rule: Rule, search: Search, any_number: numbers.Marked | None) -> I
                 yield replace(case, sides=pair, truths=any_number.truths(rule, inputs(pair)), stored=stored)
         except numbers.Mistaken:
             search.gaps.add("numbers that look alike")
+        except Unsettled:
+            search.gaps.add("sizes that a definition tells apart")
 
 
 def _by_root(rule: Rule, case: Case) -> list[Case]:
@@ -94,9 +97,3 @@ def _integers(rule: Rule) -> set[int]:
     """The small integers that a rule speaks of."""
     found = (part.value for whole in expressions(rule) for part in parts(whole) if isinstance(part, Literal))
     return {value for value in found if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 64}
-
-
-def expressions(rule: Rule) -> list[Any]:
-    compiled = rule.compiled
-    written = [value for side in (compiled.left, compiled.right) for attributes in side for _, value in attributes.items]
-    return [*written, *compiled.conditions, *(guard for guards in compiled.guards for guard in guards)]

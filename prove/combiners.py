@@ -16,6 +16,7 @@ from coset.ir.types import TensorType
 from coset.prove import pointwise
 from coset.prove.equal import Open, Sense, compare
 from coset.rules.judges import judge
+from coset.rules.noted import note
 from coset.rules.scalar import Undefined, number_in, scalar_constant
 
 Function = Callable[..., list[Term]]
@@ -84,6 +85,13 @@ def _equal(left: Sequence[Term], right: Sequence[Term], promise: str) -> bool | 
     return True
 
 
-judge("associative", lambda region, _, promise: associative(region, promise))
-judge("commutative", lambda region, _, promise: commutative(region, promise))
-judge("neutral", lambda region, further, promise: neutral(region, further[0], promise))
+def _noted(found: bool | None) -> bool | None:
+    """An answer; of a function of which nothing is known, which stands for others, it is said that there is none."""
+    if found is None:
+        note("what a condition asks of a function")
+    return found
+
+
+judge("associative", lambda region, _, promise: _noted(associative(region, promise)))
+judge("commutative", lambda region, _, promise: _noted(commutative(region, promise)))
+judge("neutral", lambda region, further, promise: _noted(neutral(region, further[0], promise)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from coset.dialects.hub_region_terms import applied
@@ -9,7 +10,7 @@ from coset.dialects.hub_tensors import identity
 from coset.ir.constants import constant_of
 from coset.ir.dims import Dim
 from coset.ir.term import CONSTANT, Region, Term, make
-from coset.prove import functions, scalar
+from coset.prove import scalar
 from coset.prove.scalar import Form
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def _word(region: Region) -> str | None:
 def branch(elements: Denotation, term: Term, index: Index) -> Form:
     chosen, *captured = term.operands
     sides = [applied(region, captured)[0] for region in term.regions]
-    return functions.choice(elements.element(chosen, ()), *(elements.element(side, index) for side in sides))
+    return elements.chosen(elements.element(chosen, ()), *(partial(elements.element, side, index) for side in sides))
 
 
 def loop(elements: Denotation, term: Term, index: Index) -> Form:

@@ -8,17 +8,19 @@ only asks for more than is needed.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from coset.ir import dims
 from coset.ir.dim_factors import factors as factors_of
 from coset.ir.dims import Dim, Poly
 from coset.ir.errors import CosetError
-from coset.ir.term import Term
+from coset.ir.term import Term, topological
 from coset.prove.equal import Numbers
 from coset.prove.index import Known
 from coset.prove.sample import numbers_of, sides
 from coset.rules.arithmetic import Oracle
+from coset.rules.definition import is_defined
 from coset.rules.instance import Instance, symbols_of
 from coset.rules.pattern import Variable, applications
 from coset.rules.rule import Rule
@@ -88,10 +90,20 @@ def decided(rule: Rule, instance: Instance, gaps: set[str]) -> Iterator[Case]:
                 gaps.add("sizes that a condition tells apart")
             continue  # what was bound later leaves an op of the left side without a type
         if pair is not None:
+            gaps.update(f"sizes that {what} tells apart" for what in _forms(pair))
             facts = tuple(_fact(difference, answer) for (question, difference), answer in answers.items() if question == "<")
             with asking(_recall(answers)):
                 before, after = numbers_of(rule, here)
             yield Case(pair, facts, (), (tuple(before.items()), tuple(after.items())))
+
+
+def _forms(pair: tuple[Term, Term]) -> set[str]:
+    """What definitions of ops of both sides tell symbols and numbers apart by, which stands for no size."""
+    with noting() as noted:
+        for term in filter(lambda term: is_defined(term.op), topological(pair)):
+            with suppress(CosetError):  # what depends on sizes is seen where the op is opened
+                term.op.infer([operand.type for operand in term.operands], dict(term.attributes))
+    return noted
 
 
 def _typed(rule: Rule, instance: Instance) -> bool:

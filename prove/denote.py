@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -25,8 +26,8 @@ from coset.ir.term import Region, Term
 from coset.ir.types import DTYPES, DType, TensorType
 from coset.prove import contractions, control, functions, integers, movement, scalar
 from coset.prove.deadline import look
-from coset.prove.fold import Folds
-from coset.prove.functions import Domain, Reals, Unprovable
+from coset.prove.fold import Folds, height
+from coset.prove.functions import Domain, Need, Reals, Unprovable
 from coset.prove.index import Known
 from coset.prove.scalar import Apply, Form, Read, Size, Where
 from coset.prove.substitution import variables
@@ -35,6 +36,7 @@ from coset.rules.functions import FUNCTIONS
 
 Index = tuple[Dim, ...]
 LOSSLESS = FUNCTIONS["lossless"].compute
+COUNTING = frozenset({"f32", "f64"})  # types of which every count of elements is taken to be a number; f16 ends at 65504
 NO_NUMBERS: Mapping[Term, Decimal] = MappingProxyType({})
 
 
@@ -59,11 +61,12 @@ class Denotation:
     ) -> None:  # fmt: skip
         self.known, self.real, self.rounds, self.exceptions, self.opaque = known, real, rounds, exceptions, opaque
         self.numbers, self.stored = numbers, stored
-        self.domain = Domain(self._closed, self._positive)
+        self.domain = Domain(self._bound_facts, self._positive)
         self.reals = Reals(self.domain)
         self.folds = Folds()
         self.widths = False  # whether the number of bits of an integer has made a difference
-        self._memo: dict[tuple[Term, Index], Form] = {}
+        self._memo: dict[tuple[Term, Index], tuple[Form, frozenset[Need]]] = {}
+        self._extents: dict[str, Dim] = {}  # of all variables that were ever bound
         self._given: dict[Term, Form] = {}  # of the parameters of the payload function that is looked into
         self._read: dict[str, DType] = {}  # the element types of inputs and constants, by the names of their reads
 
@@ -71,9 +74,18 @@ class Denotation:
         """The element of a tensor `term` at `index`."""
         look()
         found = self._memo.get((term, index))
+        if found is None and not self.real:  # every operation of numbers is defined
+            form = self._element(term, index)
+            self._memo[term, index] = form, frozenset()
+            return form
         if found is None:
-            found = self._memo[term, index] = self._element(term, index)
-        return found
+            self.domain.begin()
+            form = self._element(term, index)
+            self._memo[term, index] = form, self.domain.end()
+            return form
+        if found[1]:
+            self.domain.again(found[1])
+        return found[0]
 
     @contextmanager
     def _where(self, fact: Dim) -> Iterator[None]:
@@ -205,11 +217,12 @@ class Denotation:
 
     def _elementwise(self, term: Term, index: Index) -> Form:
         name = term.op.name.split(".", 1)[1]
+        if name == "select":
+            condition, a, b = (partial(self.element, x, index if x.tensor.rank else ()) for x in term.operands)
+            return self.chosen(condition(), a, b)
         with nullcontext() if name in functions.BLIND else self.strict():
             operands = [self.element(x, index if x.tensor.rank else ()) for x in term.operands]
         kinds = [x.tensor.dtype.kind for x in term.operands]
-        if name == "select":
-            return functions.choice(*operands)
         if name == "compare":
             return self._compare(term.attribute("direction"), operands, term.operands[0].tensor.dtype)
         if name == "convert":
@@ -226,6 +239,14 @@ class Denotation:
         if term.attributes:
             return scalar.atom(Apply(f"{name} {dict(term.attributes)}", tuple(operands)))
         return self.scalar(name, operands, term.tensor)
+
+    def chosen(self, condition: Form, a: Callable[[], Form], b: Callable[[], Form]) -> Form:
+        """One of two values, neither of which needs to be defined where it is not chosen."""
+        with self.domain.under(condition):
+            first = a()
+        with self.domain.under(functions.negation(condition)):
+            second = b()
+        return functions.choice(condition, first, second)
 
     def scalar(self, name: str, operands: Sequence[Form], type: TensorType) -> Form:
         """An operation by the kind of its element type."""
@@ -253,6 +274,8 @@ class Denotation:
             found = self.reals.table.get(name)
             return found(*operands) if found else self.reals.partial(name, scalar.atom(Apply(name, tuple(operands))))
         if type.dtype.kind == "float":
+            if name in ("maximum", "minimum") and type.dtype.name not in functions.IEEE:  # what is too large is NaN there, or the largest
+                return functions.sorted_call(name, *operands)
             unsigned = frozenset({"signed_zero"}) if type.dtype.name.endswith("fnuz") else frozenset[str]()  # it has one zero only
             return functions.exact(name, operands, self.exceptions | unsigned)
         if name in ("negate", "add", "subtract"):  # of complex numbers, part by part
@@ -317,7 +340,8 @@ class Denotation:
         if from_.kind == "bool" and to.kind == "float" and self.real:
             return a
         counted = functions.wraps(from_) and to.kind == "float" and self.real
-        if counted and self._unwrapped(a, from_) and (not self.rounds or _counts(a) or self._keeps(a, from_, to)):
+        held = not self.rounds or (_counts(a) and to.name in COUNTING) or self._keeps(a, from_, to) if counted else False
+        if held and self._unwrapped(a, from_):
             return a
         if functions.wraps(from_) and functions.wraps(to) and to.bits <= from_.bits:
             return a if to.bits == from_.bits else integers.narrowed(a, to)  # the same bits: what depends on the sign says so
@@ -354,33 +378,68 @@ class Denotation:
 
     # ---------------------------------------------------------------- folds
 
-    def _closed(self, form: Form) -> Form:
-        """What a condition on `form` is about: the values of bound variables for which it is asked are said too."""
-        names = {name for name in variables(form) if name.startswith("k:")}
-        facts = [fact for fact in self.known.facts if dims.symbols(fact) & names]
+    def _bound_facts(self) -> tuple[Dim, ...]:
+        """What is known of bound variables here."""
+        return tuple(fact for fact in self.known.facts if any(name.startswith("k:") for name in dims.symbols(fact)))
+
+    def needed(self) -> dict[tuple[str, Form], Form]:
+        """What the elements that were looked at need: of which kind, a form for all values of the variables that are bound in it, and the
+        condition under which it is needed."""
+        joined: dict[tuple[str, Form, tuple[Dim, ...]], Form] = {}
+        for need in self.domain.needs_of_all:
+            condition = scalar.ONE
+            for each in need.conditions:
+                condition = scalar.multiply(condition, each)
+            key = need.kind, need.form, self._about(need.facts, need.form, condition)
+            joined[key] = functions.either(joined.get(key, scalar.ZERO), condition)
+        found: dict[tuple[str, Form], Form] = {}
+        for (kind, form, facts), condition in joined.items():
+            if condition == scalar.ZERO:
+                continue
+            closed = self._closed(form, facts, condition)
+            form, condition = (form, condition) if closed is None else (closed, scalar.ONE)
+            found[kind, form] = functions.either(found.get((kind, form), scalar.ZERO), condition)
+        return found
+
+    @staticmethod
+    def _about(facts: Sequence[Dim], form: Form, condition: Form) -> tuple[Dim, ...]:
+        """The facts that speak of variables which are bound in a form or in its condition."""
+        names = {name for name in variables(form) | variables(condition) if name.startswith("k:")}
+        return tuple(fact for fact in facts if dims.symbols(fact) & names)
+
+    def _closed(self, form: Form, facts: Sequence[Dim], condition: Form) -> Form | None:
+        """What a condition on `form` is about: the values of bound variables for which it is asked are said too. None where none is."""
+        names = {name for name in variables(form) | variables(condition) if name.startswith("k:")}
         names |= {name for fact in facts for name in dims.symbols(fact) if name.startswith("k:")}
         if not names:
-            return form
-        inner = scalar.atom(Apply("needed", (form, *(scalar.atom(Where(fact)) for fact in facts))))
-        return self.folds.extreme("needed", tuple((name, self.known.extents[name]) for name in sorted(names)), inner, self.known)
+            return None
+        told = () if condition == scalar.ONE else (condition,)
+        inner = scalar.atom(Apply("needed", (form, *(scalar.atom(Where(fact)) for fact in facts), *told)))
+        bound = tuple((name, self._extents[name]) for name in sorted(names))
+        return self.folds.extreme("needed", bound, inner, self.known.with_variables(dict(bound)))
 
-    def _positive(self, size: Size) -> bool:
-        return self.known.nonnegative(dims.subtract(dims.Poly((((size.atom,), 1),)), 1))
+    def _positive(self, dim: Dim) -> bool:
+        return self.known.nonnegative(dims.subtract(dim, 1))
 
     def bound(self, extents: Sequence[Dim]) -> tuple[tuple[str, Dim], ...]:
-        return tuple((self.folds.fresh(), extent) for extent in extents)
+        found = tuple((self.folds.fresh(), extent) for extent in extents)
+        self._extents |= dict(found)
+        return found
 
     def folded(
         self, combiner: str, variables: tuple[tuple[str, Dim], ...], body: Callable[[], Form], type: TensorType, order: str = ""
     ) -> Form:
         """The fold of `body`; `order` names the order in which an op adds, and rounds, where that counts."""
-        before = self.known
+        before, memo = self.known, self._memo
         self.known = before.with_variables(dict(variables))
+        if any(not isinstance(extent, int) for _, extent in variables):
+            self._memo = {}  # what is known inside, that there is a place, is not known of elements outside
         try:
             inner = body()
         finally:
-            self.known = before
+            self.known, self._memo = before, memo
         floats = type.dtype.kind == "float"
+        rounds = not self.real and type.dtype.kind in ("float", "complex") and combiner in ("add", "multiply")
         # a sum begins with 0, and 0 + -0 is 0: where signs of zeros count, a sum of one element is not that element; nor is of complex
         # numbers a product, whose 1 has a 0 that makes NaN of infinity
         plain_first = self.real or combiner != "add" or "signed_zero" in self.exceptions
@@ -398,9 +457,10 @@ class Denotation:
             return self.folds.sum(variables, inner, self.known)
         if combiner in ("maximum", "minimum") and self.real and floats:
             return self.folds.extreme(combiner, variables, inner, self.known)
-        if not self.real and floats and combiner in ("add", "multiply"):  # the order of the operations counts
-            names: dict[str, Dim] = {old: dims.symbol(f"o:{i}") for i, (old, _) in enumerate(variables)}
-            plain = tuple((f"o:{i}", extent) for i, (_, extent) in enumerate(variables))
+        if rounds:  # the order of the operations counts
+            own = f"o:{1 + height(inner)}"  # a fold's names are not those of the folds inside it
+            names: dict[str, Dim] = {old: dims.symbol(f"{own}:{i}") for i, (old, _) in enumerate(variables)}
+            plain = tuple((f"{own}:{i}", extent) for i, (_, extent) in enumerate(variables))
             inside = before.with_variables(dict(plain))
             flipped = inner.call("negate") if combiner == "add" and "signed_zero" in self.exceptions else None
             added = self.folds.renamed(flipped.arguments[0] if flipped else inner, names, inside)
@@ -434,7 +494,8 @@ class Denotation:
                 self.known, self._memo = before
             arguments += [scalar.size(dim) for dim in x.tensor.dims]
         payloads = "".join(f" function {_number(region)}" for region in term.regions)
-        name = f"{term.op.name}{payloads} {term.attributes} {[x.tensor.dtype for x in term.operands]}"
+        taken = [(x.tensor.dtype, x.tensor.rank) for x in term.operands]
+        name = f"{term.op.name}{payloads} {term.attributes} {taken}"
         return functions.truth(name, *arguments) if _is_bool(term) else scalar.atom(Apply(name, tuple(arguments)))
 
 
@@ -474,7 +535,7 @@ def _ends(dtype: DType) -> tuple[int, int]:
 
 
 def _counts(form: Form) -> bool:
-    """Whether a form is made of dims: how many elements there are is taken to be a number of every float type."""
+    """Whether a form is made of dims: how many elements there are is taken to be a number of wide float types."""
     return all(isinstance(factor, Size) and ":" not in str(factor.atom) for factor in form.atoms())
 
 

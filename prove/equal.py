@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -18,7 +18,7 @@ from coset.ir.types import TensorType, TupleType
 from coset.prove import scalar
 from coset.prove.denote import Denotation, Split
 from coset.prove.error_bound import coarsest
-from coset.prove.functions import Unprovable, exact, sorted_call
+from coset.prove.functions import NONNEGATIVE, NONZERO, OTHER, Unprovable, exact, sorted_call
 from coset.prove.index import Known
 from coset.prove.scalar import Base, Form
 from coset.prove.solver import solved
@@ -130,8 +130,8 @@ def _equal_in(left: Term, right: Term, index: tuple[Dim, ...], known: Known, sen
         if not solved(a, b, real=real):
             raise Open(f"left is {_short(a)}; right is {_short(b)}")
         solver = True
-    if sense.real and sense.domains:
-        _same_domain(*(side.domain for side in sides))
+    if sense.real:
+        _compare_domains(*(side.needed() for side in sides), same=sense.domains)
     return Shown(1, solver, any(side.widths for side in sides))
 
 
@@ -201,22 +201,35 @@ def _negligible(gap: Form, a: Form, b: Form, tolerance: Fraction) -> bool:
     return all(abs(c) <= tolerance * size.get(m, Fraction(0)) for m, c in gap.terms)
 
 
-_NEEDS = {"nonzero": "!= 0", "nonnegative": ">= 0", "other": "to be defined"}
+_NEEDS = {NONZERO: "!= 0", NONNEGATIVE: ">= 0", OTHER: "to be defined"}
+Needed = Mapping[tuple[str, Form], Form]
 
 
-def _same_domain(left: object, right: object) -> None:
-    for name in ("nonzero", "nonnegative", "other"):
-        first, second = ({_anonymous(form) for form in getattr(side, name)} for side in (left, right))
-        if first != second:
-            only = sorted(first ^ second, key=str)[0]
-            where = "left" if only in first else "right"
-            raise Open(f"only the {where} side needs {only} {_NEEDS[name]}")
+def _compare_domains(left: Needed, right: Needed, *, same: bool) -> None:
+    """Refuse a right side that is undefined somewhere where the left side is defined, and the reverse where domains must be the `same`."""
+    for where, one, other in (("right", right, left), ("left", left, right))[: 1 + same]:
+        for (kind, form), condition in sorted(one.items(), key=lambda item: (item[0][0], item[0][1].key)):
+            if not _told(kind, form, condition, other) and (same or not _follows(kind, form, condition, other)):
+                raise Open(
+                    f"only the {where} side needs {form.key} {_NEEDS[kind]}{'' if condition == scalar.ONE else f' where {condition}'}"
+                )
 
 
-def _anonymous(form: Form) -> str:
-    """The form's key with fresh names of bound variables numbered as they come."""
-    names: dict[str, str] = {}
-    return re.sub(r"k:\d+", lambda match: names.setdefault(match.group(), f"k{len(names)}"), form.key)
+def _told(kind: str, form: Form, condition: Form, needed: Needed) -> bool:
+    """Whether a form is needed, under a condition, where others are."""
+    there = needed.get((kind, form), scalar.ZERO)
+    return scalar.multiply(condition, there) == condition
+
+
+def _follows(kind: str, form: Form, condition: Form, needed: Needed) -> bool:
+    """Whether a form is not negative where others are: a sum of products of these and of squares."""
+
+    def fine(factor: scalar.Atom, degree: Fraction) -> bool:
+        base = factor.form if isinstance(factor, Base) else scalar.atom(factor)
+        even = degree.denominator % 2 == 0 or (degree.denominator == 1 and int(degree) % 2 == 0)
+        return even or scalar.positive(factor) or _told(NONNEGATIVE, base, condition, needed)
+
+    return kind == NONNEGATIVE and all(c > 0 and all(fine(factor, degree) for factor, degree in m) for m, c in form.terms)
 
 
 def _short(form: Form, most: int = 160) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from coset.ir.op import Op
 from coset.ir.term import Term, topological
 from coset.ir.types import TensorType
-from coset.rules.algebra import Call, Literal, Ref
+from coset.rules.algebra import Call, Literal, Ref, TypeOf
 from coset.rules.parts import parts
 from coset.rules.pattern import applications
 from coset.rules.rule import Rule
@@ -32,7 +32,7 @@ def shapeless(rule: Rule) -> bool:
         value for side in (compiled.left, compiled.right) for attributes in side for name, value in attributes.items if name not in _SHAPES
     ]
     asked = [condition for condition in _asked(rule) if not _asks_for_none(condition)]
-    return not any(_speaks_of_shapes(rule, part) for whole in (*written, *asked) for part in parts(whole))
+    return not any(_speaks_of_shapes(rule, whole) for whole in (*written, *asked))
 
 
 def asks_rank(rule: Rule) -> bool:
@@ -56,11 +56,17 @@ def _fits(op: Op) -> bool:
     return op.has("elementwise") or op.name in ("stablehlo.reshape", "stablehlo.broadcast_in_dim", "builtin.constant", "builtin.absent")
 
 
-def _speaks_of_shapes(rule: Rule, part: Any) -> bool:
-    if isinstance(part, Ref):
-        kind = rule.compiled.kinds.get(part.name)
-        return kind is None or kind.word in _OF_SHAPE
-    return isinstance(part, Call) and part.function in _OF_RANK
+def _speaks_of_shapes(rule: Rule, whole: Any) -> bool:
+    """Whether an expression has a dim, a list of them, or a type of which more counts than its elements."""
+    inside = list(parts(whole))
+    elements = {id(part.arguments[0]) for part in inside if isinstance(part, Call) and part.function == "dtype"}
+    for part in inside:
+        kind = rule.compiled.kinds.get(part.name) if isinstance(part, Ref) else None
+        if isinstance(part, Ref) and (kind is None or kind.word in _OF_SHAPE):
+            return True
+        if (isinstance(part, TypeOf) and id(part) not in elements) or (isinstance(part, Call) and part.function in _OF_RANK):
+            return True
+    return False
 
 
 def flat(pair: Sequence[Term]) -> bool:

@@ -215,15 +215,15 @@ class Folds:
         if len(orders) > MOST_ORDERS:
             orders = [tuple(sorted(variables, key=lambda v: body.key.find(v[0])))]
         best: tuple[tuple[int, str], Form] | None = None
-        height = 1 + _height(body)  # a fold's names are not those of the folds inside it
+        level = 1 + height(body)  # a fold's names are not those of the folds inside it
         for order in orders:
             for turned in _turns(order, body):
-                names: dict[str, Dim] = {old: dims.symbol(f"b:{height}:{i}") for i, (old, _) in enumerate(order)}
+                names: dict[str, Dim] = {old: dims.symbol(f"b:{level}:{i}") for i, (old, _) in enumerate(order)}
                 if turned:
                     names = {
                         old: dims.subtract(dims.subtract(extent, 1), names[old]) if old in turned else names[old] for old, extent in order
                     }
-                bound = tuple((f"b:{height}:{i}", extent) for i, (_, extent) in enumerate(order))
+                bound = tuple((f"b:{level}:{i}", extent) for i, (_, extent) in enumerate(order))
                 found = self._fold(combiner, bound, self.renamed(body, names, inside))
                 rank = (len(found.key), found.key)
                 if best is None or rank < best[0]:
@@ -260,16 +260,16 @@ def _whole(form: Form, combiner: str) -> Fold | None:
     return form.alone if isinstance(form.alone, Fold) and form.alone.combiner == combiner else None
 
 
-def _height(form: Form) -> int:
+def height(form: Form) -> int:
     """How deep folds are nested in `form`."""
     found = 0
     for factor in form.atoms():
         if isinstance(factor, Fold):
-            found = max(found, 1 + _height(factor.body))
+            found = max(found, 1 + height(factor.body))
         elif isinstance(factor, scalar.Apply):
-            found = max([found, *map(_height, factor.arguments)])
+            found = max([found, *map(height, factor.arguments)])
         elif isinstance(factor, scalar.Base | scalar.Exponential):
-            found = max(found, _height(factor.form if isinstance(factor, scalar.Base) else factor.exponent))
+            found = max(found, height(factor.form if isinstance(factor, scalar.Base) else factor.exponent))
     return found
 
 

@@ -45,6 +45,9 @@ _OF_NUMBERS = frozenset((
     "masking",
 ))  # fmt: skip
 _COMPARED = frozenset(("<", "<=", ">", ">="))
+_COUNTS = frozenset(("rank", "len", "sum"))  # what changes with the number of axes by no factor
+_COMPUTED = frozenset(("+", "-", "*", "/", "//", "%", "negate", "min", "max", "ceildiv", "floor", "ceil", "sqrt", "exp", "log", "if"))
+_BENT = frozenset(("*", "/", "//", "%", "min", "max", "ceildiv", "floor", "ceil", "sqrt", "exp", "log"))
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,7 @@ class _Reading(Sorts):
             return self.unknown()
         if isinstance(expression, Scalar):
             self.numbers.append(self.sort(expression.value, local))
+            _refuse_sums(expression.value)
             return PLAIN
         return self._call(expression, local) if isinstance(expression, Call) else PLAIN
 
@@ -182,6 +186,8 @@ class _Reading(Sorts):
             result: Sort = handler(call, *given)
             return result
         if name in _OF_NUMBERS:
+            if name in _BENT and any(map(_of_count, call.arguments)):
+                raise Unnatural("a number computed from how many axes there are")
             self.numbers += given
             return PLAIN
         if name in _COMPARED:
@@ -366,6 +372,9 @@ class _Reading(Sorts):
     def _attributes(self, side: str, node: Application) -> dict[str, Sort]:
         attributes = (self.rule.compiled.left if side == "left" else self.rule.compiled.right)[node.index]
         found = {name: self.sort(value) for name, value in attributes.items}
+        if node.op.name == "builtin.dims":
+            for _, value in attributes.items:
+                _refuse_sums(value)
         self_rest = attributes.rest
         if self_rest is not None:
             for attribute in node.op.attributes:
@@ -442,6 +451,53 @@ _HANDLED = {
 def _counts(expression: Any) -> bool:
     """Whether an expression is a rank or a length."""
     return isinstance(expression, Call) and expression.function in ("rank", "len")
+
+
+def _of_count(number: Any) -> bool:
+    """Whether a number changes with the number of axes, and not by a factor for each."""
+    if not isinstance(number, Call):
+        return False
+    return number.function in _COUNTS or (number.function in _COMPUTED and any(map(_of_count, number.arguments)))
+
+
+def _of_product(number: Any) -> bool:
+    """Whether a number is made of the product of a list."""
+    if not isinstance(number, Call):
+        return False
+    return number.function == "product" or (number.function in _COMPUTED and any(map(_of_product, number.arguments)))
+
+
+def _refuse_sums(number: Any) -> None:
+    """What two axes show of a number that elements are made of they show of all where each axis gives it a factor.
+
+    Raises:
+        Unnatural: it is another number.
+    """
+    sums = [part for part in parts(number) if isinstance(part, Call) and part.function in _COMPUTED - {"*", "/", "sqrt", "negate"}]
+    if _of_count(number) or any(_of_product(argument) for part in sums for argument in part.arguments):
+        raise Unnatural("a number computed from how many axes there are")
+    for part in parts(number):
+        if isinstance(part, Call) and part.function == "product" and any(map(_asks_count, parts(part.arguments[0]))):
+            raise Unnatural("a number computed from how many axes there are")
+
+
+def refuse_counts(whole: Any) -> None:
+    """Refuse an expression in which the number of axes is divided, or multiplied by itself, or is what elements are made of.
+
+    Raises:
+        Unnatural: there is one.
+    """
+    for part in parts(whole):
+        if isinstance(part, Scalar):
+            _refuse_sums(part.value)
+        elif isinstance(part, Call) and part.function in ("*", "/", "//", "%"):
+            first, second = map(_of_count, part.arguments)
+            if (first and second) if part.function == "*" else first or (second and part.function != "%"):
+                raise Unnatural("a number computed from how many axes there are")
+
+
+def _asks_count(part: Any) -> bool:
+    return isinstance(part, Call) and part.function in _COUNTS
 
 
 def _end(expression: Any) -> int | None:

@@ -7,11 +7,13 @@ atoms. Booleans: polynomials over 0 and 1, which decide every propositional equa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 
+from coset.ir.dims import Dim
 from coset.ir.types import DTYPES, DType
 from coset.prove import scalar
 from coset.prove.scalar import ONE, ZERO, Apply, Form
@@ -21,18 +23,63 @@ class Unprovable(Exception):
     """The prover has no way to go on; the text says why."""
 
 
+NONZERO, NONNEGATIVE, OTHER = "nonzero", "nonnegative", "other"  # what is wanted of a form
+
+
+@dataclass(frozen=True)
+class Need:
+    """That a form is a good argument where the `facts` are not negative and all `conditions` hold, which choose where it stands."""
+
+    kind: str
+    form: Form
+    facts: tuple[Dim, ...]
+    conditions: tuple[Form, ...] = ()
+
+
+NOTHING_NEEDED: frozenset[Need] = frozenset()
+
+
 @dataclass
 class Domain:
     """Where the reals leave a side undefined: sums that must not be 0, or not be negative, and other arguments that must be good ones.
 
-    `closed` says of a form for which values of bound variables it is asked; `positive` whether a size is known to be at least 1.
+    `facts` says what is known of bound variables where a form is asked for; `positive` whether a dim is known to be at least 1. What the
+    element of a term needs is collected for that element: it is needed again, under other conditions, wherever the element is looked up.
     """
 
-    closed: Callable[[Form], Form]
-    positive: Callable[[scalar.Size], bool]
-    nonzero: set[Form] = field(default_factory=set)
-    nonnegative: set[Form] = field(default_factory=set)
-    other: set[Form] = field(default_factory=set)
+    facts: Callable[[], tuple[Dim, ...]]
+    positive: Callable[[Dim], bool]
+    collected: list[set[Need]] = field(default_factory=lambda: [set()])
+
+    @property
+    def needs_of_all(self) -> frozenset[Need]:
+        """What is needed of all that was looked at."""
+        return frozenset(self.collected[0])
+
+    def begin(self) -> None:
+        """Collect what an element needs apart."""
+        self.collected.append(set())
+
+    def end(self) -> frozenset[Need]:
+        """What was needed since `begin`, which what is around needs too."""
+        own = self.collected.pop()
+        if not own:
+            return NOTHING_NEEDED
+        found = frozenset(own)
+        self.again(found)
+        return found
+
+    def again(self, found: frozenset[Need]) -> None:
+        """Need what an element needs that was looked at before."""
+        self.collected[-1] |= found
+
+    @contextmanager
+    def under(self, condition: Form) -> Iterator[None]:
+        """Inside, what is needed is needed where the condition is 1."""
+        self.collected.append(set())
+        yield
+        inner = self.collected.pop()
+        self.again(frozenset(replace(need, conditions=(condition, *need.conditions)) for need in inner))
 
     def needs_nonzero(self, form: Form) -> None:
         if len(form.terms) == 1 and form.terms[0][0]:  # a product is 0 where a factor is, a power where its base is
@@ -43,7 +90,10 @@ class Domain:
 
     def _add_nonzero(self, form: Form) -> None:
         if not self.surely_positive(form) and not self.surely_positive(scalar.negate(form)):
-            self.nonzero.add(self.closed(_normal(form)))
+            self._add(NONZERO, _normal(form))
+
+    def _add(self, kind: str, form: Form) -> None:
+        self.collected[-1].add(Need(kind, form, self.facts()))
 
     def needs_nonnegative(self, form: Form) -> None:
         root = _power_of_one(form)
@@ -51,10 +101,10 @@ class Domain:
             return  # a root is not negative (what it is of was asked for when it was made), nor is a square
         form = root[0] if root is not None and root[1].denominator == 1 else form
         if not self._surely_nonnegative(form):
-            self.nonnegative.add(self.closed(form))
+            self._add(NONNEGATIVE, form)
 
     def needs(self, form: Form) -> None:
-        self.other.add(self.closed(form))
+        self._add(OTHER, form)
 
     def surely_positive(self, form: Form) -> bool:
         """True when every term is a positive number times positive atoms."""
@@ -68,7 +118,9 @@ class Domain:
         return isinstance(atom, scalar.Fold) and atom.combiner == "add" and self._surely_nonnegative(atom.body)
 
     def _positive(self, atom: scalar.Atom) -> bool:
-        return self.positive(atom) if isinstance(atom, scalar.Size) else scalar.positive(atom)
+        if isinstance(atom, scalar.Fold):  # of some places
+            return atom.combiner == "add" and self.surely_positive(atom.body) and all(self.positive(extent) for _, extent in atom.variables)
+        return self.positive(scalar.dim(atom)) if isinstance(atom, scalar.Size) else scalar.positive(atom)
 
 
 MINUS_ZERO = scalar.atom(Apply("-0", ()))
@@ -97,7 +149,8 @@ def choice(condition: Form, a: Form, b: Form) -> Form:
 # ---------------------------------------------------------------- booleans
 
 
-def _either(a: Form, b: Form) -> Form:
+def either(a: Form, b: Form) -> Form:
+    """Or, of 0 and 1."""
     return scalar.subtract(scalar.add(a, b), scalar.multiply(a, b))
 
 
@@ -106,8 +159,8 @@ def _differ(a: Form, b: Form) -> Form:
 
 
 BOOLS: dict[str, Callable[..., Form]] = {
-    "and": scalar.multiply, "multiply": scalar.multiply, "minimum": scalar.multiply, "or": _either, "add": _either,
-    "maximum": _either, "xor": _differ, "not": negation,
+    "and": scalar.multiply, "multiply": scalar.multiply, "minimum": scalar.multiply, "or": either, "add": either,
+    "maximum": either, "xor": _differ, "not": negation,
 }  # fmt: skip
 
 

@@ -74,8 +74,8 @@ class Verdict:
 
 
 def text_hash(rule: Equation) -> str:
-    """The hash that a certificate names a rule's text by."""
-    return hashlib.sha256(rule.text.encode()).hexdigest()
+    """The hash that a certificate names a rule's text by: as it is written, without what it rests on."""
+    return hashlib.sha256(rule.text.partition("\n#")[0].encode()).hexdigest()
 
 
 def verify(

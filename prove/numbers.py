@@ -23,13 +23,15 @@ from coset.ir.constants import Constant, constant_of
 from coset.ir.term import CONSTANT, Term, input_term, make, rebuild, topological
 from coset.ir.types import DType, TensorType
 from coset.prove import functions, obligations
+from coset.prove.opened import tells
 from coset.rules.algebra import Call, Literal, Ref, Scalar, Scope, evaluate_scalar
 from coset.rules.parts import parts
+from coset.rules.pattern import applications
 from coset.rules.rule import Rule
 from coset.rules.scalar import Undefined, scalar_constant
 
 NONE: Mapping[str, float] = MappingProxyType({})
-_TAKEN = frozenset({"epsilon"})  # attributes that definitions take as they are; others may be told apart (`if scale == 1`)
+_TAKEN = frozenset({"epsilon"})  # attributes that most definitions take as they are; others may be told apart (`if scale == 1`)
 _MARKS = (0.87109375, 1.31640625, 2.70703125, 0.41796875)  # exact in f32, rounded apart in every smaller float
 _OTHERS = (0.67578125, 1.83984375, 3.36328125, 0.29296875)  # the same: a number of a definition stays what it is where marks are others
 _COMPUTED = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "negate": "negate"}
@@ -52,6 +54,7 @@ class Marked:
     expressions: tuple[Any, ...]
     cases: tuple[Signs, ...]
     rounded: bool  # whether floats are no real numbers
+    stated: frozenset[str]  # names of attributes, whose numbers are rounded once they are put into constants
 
     def any_numbers(self, pair: tuple[Term, Term]) -> Iterator[tuple[tuple[Term, Term], frozenset[Term]]]:
         """Both sides with definitions opened and inputs for the numbers, in each case that there is, and the results of the definitions.
@@ -77,10 +80,12 @@ class Marked:
             named = {_input_name(term): term for term in inputs if term.type == dtype and _input_name(term) is not None}
             for condition in rule.compiled.conditions:
                 if isinstance(condition, Call) and condition.function in _DIRECTIONS:
+                    near = any(isinstance(argument, Ref) and argument.name in self.stated for argument in condition.arguments)
                     sides = [_side(argument, named, dtype) for argument in condition.arguments]
                     known = tuple(side for side in sides if side is not None)
                     if len(known) == 2 and any(isinstance(argument, Ref) for argument in condition.arguments):
-                        found.append(make("stablehlo.compare", known, {"direction": _DIRECTIONS[condition.function]}))
+                        direction = _DIRECTIONS[condition.function]  # what is less may be equal once it is rounded
+                        found.append(make("stablehlo.compare", known, {"direction": f"{direction[0]}E" if near else direction}))
         return tuple(found)
 
     def _made(self, term: Term, signs: Signs) -> Term | None:
@@ -165,13 +170,15 @@ def marked(rule: Rule) -> Marked | None:
             except Undefined:
                 return None
             expressions[expression] = None
-    signs = {name: _taken_for(rule, name, real=real) for name in marks}
+    stated = frozenset(name for _, value in _written(rule) if not isinstance(value, Scalar) for name in _names(value) & marks.keys())
+    signs = {name: _taken_for(rule, name, real=real, rounded=name in stated) for name in marks}
     cases = [dict(zip(signs, chosen, strict=True)) for chosen in itertools.product(*signs.values())]
-    return Marked(marks, tuple(expressions), tuple(cases), not real)
+    return Marked(marks, tuple(expressions), tuple(cases), not real, stated)
 
 
 _DIRECTIONS = {"<": "LT", "<=": "LE", ">": "GT", ">=": "GE"}  # equality tells the zeros apart, IEEE's does not
 _ANY_NUMBER = "number "
+_TOLD = "told apart "
 
 
 def _input_name(term: Term) -> str | None:
@@ -224,8 +231,14 @@ def _built(expression: Any, type: TensorType, signs: Signs) -> Term:
 
 
 def _written(rule: Rule) -> list[tuple[str, Any]]:
-    compiled = rule.compiled
-    return [item for side in (compiled.left, compiled.right) for attributes in side for item in attributes.items]
+    """The attributes of both sides by name; one that a definition tells apart is called so."""
+    found: list[tuple[str, Any]] = []
+    for side, written in ((rule.left, rule.compiled.left), (rule.right, rule.compiled.right)):
+        ops = {node.index: node.op for node in applications(side)}
+        for index, attributes in enumerate(written):
+            told = {name for name, _ in attributes.items if name in _TAKEN and tells(ops[index], name)}
+            found += [(f"{_TOLD}{name}" if name in told else name, value) for name, value in attributes.items]
+    return found
 
 
 def _conditions(rule: Rule) -> list[Any]:
@@ -271,10 +284,10 @@ def _of_numbers(condition: Any, names: frozenset[str]) -> bool:
 # ---------------------------------------------------------------- what conditions say of a number
 
 
-def _taken_for(rule: Rule, name: str, *, real: bool) -> tuple[str, ...]:
+def _taken_for(rule: Rule, name: str, *, real: bool, rounded: bool) -> tuple[str, ...]:
     if real:
         return _signs(rule, name) if _computed_with(rule, name) else (ANY,)
-    return (FINITE,) if _signs(rule, name) == (POSITIVE,) and _bounded(rule, name) else (ANY,)
+    return (FINITE,) if not rounded and _signs(rule, name) == (POSITIVE,) and _bounded(rule, name) else (ANY,)
 
 
 def _bounded(rule: Rule, name: str) -> bool:

@@ -137,15 +137,22 @@ def _undefined(
     mixed = np.isfinite(one.value) & ~np.isfinite(other.value) & _sure(one, other, plain=plain)
     if not mixed.any():
         return None
-    parts = [
-        term
-        for term in topological(widened(sides[:1], numbers[0], real=True))
-        if isinstance(term.type, TensorType) and term.type.dtype.kind == "float"
-    ]
+    whole = list(topological(widened(sides[:1], numbers[0], real=True)))
+    parts = [term for term in whole if isinstance(term.type, TensorType) and term.type.dtype.kind == "float"]
     with np.errstate(all="ignore"):
         values: list[Any] = evaluate(parts, wide_inputs(inputs), fallback=evaluate_defined)
-    defined = all(np.isfinite(np.asarray(value)).all() for value in values)
-    return _first(mixed, "only the left side is defined") if defined else None
+    finite = [np.isfinite(np.asarray(value)) for value in values]
+    if all(map(_at_its_place, whole)):  # other elements have no say
+        mixed &= np.logical_and.reduce([each if each.shape == mixed.shape else np.full(mixed.shape, each.all()) for each in finite])
+    elif not all(each.all() for each in finite):
+        return None
+    return _first(mixed, "only the left side is defined")
+
+
+def _at_its_place(term: Term) -> bool:
+    """Whether an element of a term depends on those of its operands at the same place only, or on single ones."""
+    single = term.op.name == "stablehlo.broadcast_in_dim" and term.operands[0].tensor.rank == 0
+    return single or not term.operands or term.op.has("elementwise")
 
 
 def _sure(one: Exact, other: Exact, *, plain: bool) -> Array:

@@ -10,15 +10,16 @@ from typing import Any
 from coset.dialects.expansion import expanded
 from coset.ir import dims
 from coset.ir.term import Term, topological
-from coset.prove.cases import expressions
 from coset.prove.frame_sorts import Unnatural
 from coset.prove.frames import Frames, frames_of
+from coset.prove.opened import ranks_told
 from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Splice, TypeOf, Wild
 from coset.rules.candidates import names_axes
 from coset.rules.expression_text import text
 from coset.rules.parts import parts
 from coset.rules.pattern import Application, applications
 from coset.rules.rule import Rule
+from coset.rules.uses import expressions
 
 RANKS = 2  # of each pack; see the theorem
 MOST = 4  # of which all permutations can be looked at
@@ -91,6 +92,7 @@ def rank_gaps(rule: Rule) -> set[str]:
     why = _frames(rule)
     if not open_ranks(rule):
         return found
+    found |= ranks_told(rule, RANKS)
     if isinstance(why, str) and not _only_words(rule):
         found.add(f"ranks over {most_rank(rule)}: {why}")
     if isinstance(why, Frames) and RANKS + _designated(rule) + _further(rule, why) > MOST:
@@ -190,12 +192,46 @@ def positional(rule: Rule, pair: tuple[Term, Term]) -> set[str]:
 
 
 def ranks_named(rule: Rule) -> set[str]:
-    """A gap where a comparison of a rank or a length names a number beyond the ranks that are looked at."""
+    """A gap where a comparison of a rank or a length names a number beyond the ranks that are looked at, or computes one."""
     for whole in expressions(rule):
         for part in parts(whole):
-            if isinstance(part, Call) and part.function in ("==", "!=", "<", "<=", ">", ">=", "in"):
-                inside = list(parts(part))
-                ranks = any(isinstance(p, Call) and p.function in ("rank", "len") for p in inside)
-                if ranks and any(isinstance(p, Literal) and isinstance(p.value, int) and p.value > RANKS for p in inside):
-                    return {"ranks that a condition names"}
+            if isinstance(part, Call) and part.function in ("==", "!=", "<", "<=", ">", ">=", "in") and _names_rank(part):
+                return {"ranks that a condition names"}
     return set()
+
+
+def _names_rank(comparison: Call) -> bool:
+    inside = list(parts(comparison))
+    if not any(isinstance(p, Call) and p.function in ("rank", "len") for p in inside):
+        return False
+    compared = list(_summands(comparison))
+    numbers = [p.value for p in inside if isinstance(p, Literal) and isinstance(p.value, int)]
+    return max(numbers, default=0) > RANKS or sum(map(_size, compared)) > RANKS or any(map(_computed, compared))
+
+
+def _summands(number: Call) -> Iterator[Any]:
+    """The numbers that are compared, added and subtracted in a comparison."""
+    for argument in number.arguments:
+        if isinstance(argument, Call) and argument.function in ("+", "-", "negate"):
+            yield from _summands(argument)
+        else:
+            yield argument
+
+
+def _size(number: Any) -> int:
+    """How large a number is that is written down, or how many items a list has that are."""
+    if isinstance(number, Call) and number.function == "len":
+        (listed,) = number.arguments
+        items = listed.items if isinstance(listed, Listing) else listed.value if isinstance(listed, Literal) else ()
+        return sum(not isinstance(item, Splice) for item in items)
+    return abs(number.value) if isinstance(number, Literal) and isinstance(number.value, int) else 0
+
+
+def _computed(number: Any) -> bool:
+    """Whether a number is made of others in such a way that it may be beyond the ranks that are looked at. An axis by a rank is an axis."""
+    if not isinstance(number, Call) or number.function not in _MADE:
+        return False
+    return number.function != "%" or not (isinstance(number.arguments[1], Call) and number.arguments[1].function == "rank")
+
+
+_MADE = frozenset(("*", "/", "//", "%", "min", "max", "ceildiv", "floor", "ceil", "product", "sum", "bits", "lowest", "highest", "cut"))

@@ -23,6 +23,7 @@ from coset.ir.types import TensorType, TupleType, Type
 from coset.prove.deadline import look
 from coset.prove.exact_evaluation import Numbers
 from coset.prove.flat import shapeless
+from coset.prove.opened import types_told
 from coset.prove.precision import bits, lost_precision
 from coset.prove.promise import Difference, difference_of, exact_difference
 from coset.prove.values import ENDS, GRID, KINDS, LARGE, NEAR, NONFINITE, RANGE, draw, fitted, grid, has_nan
@@ -106,7 +107,7 @@ def test_rule(rule: Rule, seed: int, cases: int) -> Outcome:
         Late: the time that was set around it is over.
     """
     own = f"{seed}:{rule.left} => {rule.right}"
-    search = Search(random.Random(own), dtypes=DTYPES, firing=True, watch=look)
+    search = Search(random.Random(own), dtypes=DTYPES, firing=True, watch=look, further=types_told(rule, ()))
     generator = np.random.default_rng(list(hashlib.blake2b(own.encode(), digest_size=16).digest()))
     done, left, idle = 0, 2 * cases, 0
     kinds = _kinds(rule.numerics)

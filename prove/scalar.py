@@ -176,6 +176,11 @@ def atom(value: Atom, exponent: Fraction | int = 1) -> Form:
     return _form({((value, Fraction(exponent)),): Fraction(1)})
 
 
+def dim(factor: Size) -> Dim:
+    """A number that is a dim, as one."""
+    return dims.Poly((((factor.atom,), 1),))
+
+
 def size(dim: Dim) -> Form:
     """A dim as a number."""
     if isinstance(dim, int):

@@ -18,13 +18,14 @@ from coset.ir.op import Op, find_op, get_op
 from coset.ir.term import Term, topological
 from coset.ir.types import DTYPES, DType, TensorType
 from coset.prove import facts, numbers, obligations, pointwise
-from coset.prove.cases import cases_of, expressions, inputs
+from coset.prove.cases import cases_of, inputs
 from coset.prove.conditions import unconditional
 from coset.prove.deadline import Late, Time, until
 from coset.prove.decisions import Case
 from coset.prove.equal import Open, Sense, compare
 from coset.prove.finite import finite
 from coset.prove.flat import asks_rank, flat, shapeless
+from coset.prove.opened import types_told
 from coset.prove.ranks import most_rank, open_ranks, positional, rank_gaps
 from coset.rules.algebra import Call, Literal, Ref
 from coset.rules.instance import Search, shapes_given
@@ -32,6 +33,7 @@ from coset.rules.parts import parts
 from coset.rules.pattern import Application, applications
 from coset.rules.places import FAIR, PLACES, is_open
 from coset.rules.rule import Rule
+from coset.rules.uses import expressions
 
 KINDS = ("f32", "i32", "bool", "u8", "c64", "f64", "bf16", "f16")  # the denotation depends on the kind alone
 ONE_OF_EACH = ("f32", "i32", "bool", "u8", "c64")
@@ -173,16 +175,18 @@ def _variants(rule: Rule, way: _Way) -> Proof:
         found = _shown(rule, generic, elements, replace(way, bitwise=False))
         if not found.solver and not found.bits and (found.assurance == "proved" or SLOW in found.gaps):
             return found
+    kinds = (*KINDS, *types_told(rule, KINDS))
+    widths = tuple(dict.fromkeys((*kinds, *WIDTHS)))
     any_number = None if _marks_miss(rule) else numbers.marked(rule)
     if any_number is not None:  # all numbers at once, where that can be shown
-        proof = _shown(rule, generic, KINDS, way if way.whole else way.within(time.share(1 / 2)), any_number)
+        proof = _shown(rule, generic, kinds, way if way.whole else way.within(time.share(1 / 2)), any_number)
         if proof.assurance == "proved" and proof.bits:  # and of integers of every width
-            proof = replace(_shown(rule, generic, (*KINDS, *WIDTHS), way.within(time.share(1 / 2)), any_number), bits=False)
+            proof = replace(_shown(rule, generic, widths, way.within(time.share(1 / 2)), any_number), bits=False)
         if proof.assurance == "proved":
             return proof
-    found = _shown(rule, generic, KINDS, way)
+    found = _shown(rule, generic, kinds, way)
     if found.bits:
-        found = _shown(rule, generic, (*KINDS, *WIDTHS), way)
+        found = _shown(rule, generic, widths, way)
     elif not found.cases and _idle(rule, found):
         found = _shown(rule, generic, tuple(DTYPES), way)  # does it have one of any type?
         if found.assurance:

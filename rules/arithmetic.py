@@ -15,7 +15,7 @@ from coset.ir.constants import Constant
 from coset.ir.dims import Dim, Poly
 from coset.ir.types import TensorType
 from coset.rules.noted import note
-from coset.rules.scalar import Undefined
+from coset.rules.scalar import Undefined, number_in
 
 
 class Undecided(Undefined):
@@ -92,8 +92,8 @@ def arithmetic(of_dims: Callable[..., Any], of_floats: Callable[..., Any]) -> Ca
     def compute(*values: Any) -> Any:
         if not any(isinstance(value, float) for value in values):
             return of_dims(*map(number, values))
-        if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
-            raise Undefined
+        for value in values:
+            number_in(value)  # what is none, or a size without a number, which it says
         try:
             return of_floats(*map(float, values))
         except (ZeroDivisionError, OverflowError):
@@ -156,7 +156,7 @@ def equal(a: Any, b: Any) -> bool:
         return True
     if isinstance(a, Poly) or isinstance(b, Poly):
         if not isinstance(a, int | Poly) or not isinstance(b, int | Poly):
-            return False
+            return _floats(a, b)
         difference = dims.subtract(a, b)
         return difference == 0 if isinstance(difference, int) else _asked("==", difference)
     return same(a, b)

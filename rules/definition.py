@@ -24,11 +24,11 @@ from coset.rules import syntax
 from coset.rules.algebra import Scope
 from coset.rules.algebra import evaluate as evaluate_value
 from coset.rules.elaborate import Direction, numerics_of, variants
-from coset.rules.elaborated import keep_definition, kept_definition
-from coset.rules.expansion import Expansion, Reading, first_expansion
+from coset.rules.elaborated import DIALECTS, keep_definition, kept_definition
+from coset.rules.expansion import FORM, Doubt, Expansion, Reading, Unsettled, first_expansion
 from coset.rules.ground import lint_tests
 from coset.rules.lock import ASSURANCES, NAME, assure, read_lock, text_hash
-from coset.rules.meant import CLAUSES, written
+from coset.rules.meant import CLAUSES, OWN, of_one_form, with_what_it_rests_on, written
 from coset.rules.names import Names, collect
 from coset.rules.native import PREFIX
 from coset.rules.noted import note
@@ -55,8 +55,8 @@ class Definition:
 
     @property
     def text(self) -> str:
-        """The entry in canonical form."""
-        return self.entry.text
+        """The entry in canonical form, and what it rests on."""
+        return with_what_it_rests_on(self.entry.text, self.mentioned)
 
     @property
     def assurance(self) -> str:
@@ -97,6 +97,15 @@ class Definition:
         return self.readings_by_count[key]
 
     @cached_property
+    def of_one_form(self) -> bool:
+        """Whether the op means the same of sizes that are symbols as of sizes that are numbers."""
+        return of_one_form(self.entry.clauses)
+
+    def meant(self, call: syntax.Invocation) -> Op | None:
+        """The op that the entry calls so; None where it is no one op."""
+        return _maybe(_names(self.entry, self.entry.clauses[0], self.dialects), call)
+
+    @cached_property
     def mentioned(self) -> set[str]:
         """The ops that the entry names."""
         found: set[str] = set()
@@ -117,10 +126,21 @@ class Definition:
         entries = [] if self.is_sugar else self.few
         pairs = [_read(entry, self.op, self.dialects) for entry in entries]
         both = (self.hinted(_numbered([rule for pair in pairs for rule in pair[position]])) for position in (0, 1))
-        expand, recognise = (tuple(assure(rules, self.directory)) for rules in both)
+        expand, recognise = (tuple(assure(self._with_text(rules), self.directory)) for rules in both)
         if self.entry.targets:
             recognise = tuple(rule.changed(targets=tuple(sorted(self.targets))) for rule in recognise)
         return expand, recognise
+
+    @cached_property
+    def forms(self) -> tuple[Rule, ...]:
+        """The rules that expand the op, by clause and form, of one that is `sugar` too.
+
+        Raises:
+            RuleError: such an op gives lists of terms.
+        """
+        return (
+            tuple(rule for entry in self.few for rule in _elaborated(entry, self.op, self.dialects)[0]) if self.is_sugar else self.rules[0]
+        )
 
     @property
     def few(self) -> list[syntax.OpEntry]:
@@ -140,7 +160,10 @@ class Definition:
                 name, name, head, head, None, clause.promise, entry.document, entry.place, entry.text, definition=self.op.name, trial=True
             )
             found += variants(direction, collect(entry.parameters, (), self.dialects))
-        return tuple(assure(_numbered(self.hinted(found)), self.directory))
+        return tuple(assure(self._with_text(_numbered(self.hinted(found))), self.directory))
+
+    def _with_text(self, rules: Sequence[Rule]) -> list[Rule]:
+        return [rule if rule.text == self.text else rule.changed(text=self.text) for rule in rules]
 
     def hinted(self, rules: Sequence[Rule]) -> list[Rule]:
         """`rules` with what is worth trying for their attributes."""
@@ -275,7 +298,7 @@ def define_all(entries: Sequence[syntax.OpEntry], dialects: Mapping[str, str], d
     fresh: list[tuple[syntax.OpEntry, Op]] = []
     for entry in sorted(entries, key=lambda entry: entry.name):
         there = find_op(entry.name) is not None  # which reads its file, if it was put off
-        if entry.name in _DEFINITIONS and _DEFINITIONS[entry.name].text == entry.text:
+        if entry.name in _DEFINITIONS and _DEFINITIONS[entry.name].entry.text == entry.text:
             continue
         try:
             if there:
@@ -289,6 +312,8 @@ def define_all(entries: Sequence[syntax.OpEntry], dialects: Mapping[str, str], d
     for entry, op in fresh:
         definition = _DEFINITIONS[op.name] = Definition(op, entry, _own(op.name, dialects), directory)
         CLAUSES[op.name] = entry.clauses
+        if directory.resolve() != DIALECTS.resolve():
+            OWN[op.name] = entry.text, partial(getattr, definition, "mentioned")
         if entry.name in locked and locked[entry.name].hash == text_hash(entry.text):
             continue  # read without mistakes before
         new.append(entry)
@@ -312,6 +337,7 @@ def define_all(entries: Sequence[syntax.OpEntry], dialects: Mapping[str, str], d
         for _, op in fresh:
             _DEFINITIONS.pop(op.name, None)
             CLAUSES.pop(op.name, None)
+            OWN.pop(op.name, None)
             withdraw(op)
     return errors
 
@@ -353,7 +379,14 @@ def _signature(entry: syntax.OpEntry, dialects: Mapping[str, str]) -> Op:
 
 
 def _elementwise(entry: syntax.OpEntry, clause: syntax.Clause, names: Names) -> bool:
-    """True when each result element depends on the operands' elements of the same place only."""
+    """True when each result element depends on the operands' elements of the same place only, and on no size or rank."""
+    parts = [part for each in (clause.condition, clause.body, *(x.value for x in clause.locals)) for part in syntax.walk(each)]
+    if any(
+        isinstance(part, syntax.Name) and part.value in names.kinds and names.kinds[part.value].word in ("dim", "pack") for part in parts
+    ):
+        return False
+    if any(isinstance(part, syntax.Invocation) and part.name in ("rank", "dims", "host", "expanding") for part in parts):
+        return False
     for expression in (clause.body, *(local.value for local in clause.locals)):
         for part in syntax.walk(expression):
             if isinstance(part, syntax.Operation) and part.operator not in ("+", "-", "*", "/", "negate"):
@@ -480,6 +513,9 @@ def _read_expansion(name: str, operands: tuple[Type, ...], items: AttributeItems
         return error.message, frozenset()
     with noting() as noted:
         found = first_expansion(readings, operands, dict(items))
+    if FORM in noted:  # that of another definition says of which
+        noted.remove(FORM)
+        noted |= set() if definition.of_one_form else {f"{FORM} in {name}"}
     return found, frozenset(noted)
 
 
@@ -522,7 +558,8 @@ def expansion(name: str, operands: Sequence[Type], attributes: Attributes) -> Ex
     for what in noted:
         note(what)
     if isinstance(found, str):
-        raise TypeRuleError(f"`{name}`: {found}", help="see its definition in the dialect's rules")
+        kind = Unsettled if isinstance(found, Doubt) else TypeRuleError
+        raise kind(f"`{name}`: {found}", help="see its definition in the dialect's rules")
     return found
 
 

@@ -15,11 +15,12 @@ from coset.rules.compile import Side, compiled, determined, finish, needed_names
 from coset.rules.draft import Draft, Hole, NeedChoice, Node, context_of
 from coset.rules.equation import EXCEPTIONS, NUMERICS_ORDER, Compiled, Numerics
 from coset.rules.ground import lint_tests
+from coset.rules.meant import with_what_it_rests_on
 from coset.rules.names import LAWFUL, Names, collect, ops_with
 from coset.rules.native import natives_in
 from coset.rules.op_parameters import joined, never
 from coset.rules.parts import conjuncts
-from coset.rules.pattern import Application
+from coset.rules.pattern import Application, applications
 from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
 from coset.rules.terms import Drafter
@@ -101,6 +102,9 @@ def rules_of(entry: syntax.RuleEntry, dialects: Mapping[str, str]) -> tuple[list
                     found += variants(replace(direction, name=direction.name + label), again)
     except RuleError as error:
         return [], [error]
+    used = {node.op.name for rule in found for pair in rule.pairs for side in pair for node in applications(side)}
+    told = with_what_it_rests_on(text, used)
+    found = found if told == text else [rule.changed(text=told) for rule in found]
     wrong = lint_tests(entry.tests, names, found[0].compiled.kinds, results=entry.roots) if entry.tests and found else []
     return found, [*_lint_wildcards(entry, names, found), *wrong]
 

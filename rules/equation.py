@@ -139,9 +139,8 @@ def right_side(rule: Equation, scope: Scope) -> Decision:
         RuleTypeError: a type rule refuses what the right side says.
     """
     compiled, nodes = rule.compiled, rule.made
-    types: list[Any] = [None] * len(nodes)
-    items: list[Any] = [()] * len(nodes)
-    scope.right = types
+    scope.right = types = list[Any]([None] * len(nodes))
+    items = list[Any]([()] * len(nodes))
     for node in (nodes[index] for index in compiled.order):
         if not all(evaluate(guard, scope) for guard in compiled.guards[node.index]):
             raise Undefined
@@ -154,6 +153,7 @@ def right_side(rule: Equation, scope: Scope) -> Decision:
             complete = payloads.complete(node.op, given, operands, scope)
             types[node.index] = node.op.infer(operands, complete)
         except CosetError as error:
-            raise RuleTypeError(f"`{rule.family}`: {error.message}", place=compiled.right_places[node.index], help=error.help) from None
+            wrong = RuleTypeError(f"`{rule.family}`: {error.message}", place=compiled.right_places[node.index], help=error.help)
+            raise error if isinstance(error, Undefined) else wrong from None
         items[node.index] = tuple(sorted(complete.items()))
     return Decision(tuple(items), tuple(types))

@@ -16,25 +16,29 @@ from coset.ir.op import Op
 from coset.ir.term import AttributeItems, Term
 from coset.ir.types import TensorType, TupleType, Type
 from coset.rules import payloads, syntax
-from coset.rules.algebra import Expression, Function, Scope, TypeOf, Unbound, evaluate
+from coset.rules.algebra import Call, Expression, Function, Scope, TypeOf, Unbound, evaluate
 from coset.rules.arithmetic import Undecided
 from coset.rules.compile import type_pattern
 from coset.rules.draft import Draft, Hole, Node
 from coset.rules.equation import TypePattern
-from coset.rules.meant import told_apart_by_form
 from coset.rules.names import Names
 from coset.rules.noted import note
-from coset.rules.parts import conjuncts
+from coset.rules.parts import conjuncts, parts
 from coset.rules.scalar import Undefined
 from coset.rules.solving import match, solve
 from coset.rules.terms import Drafter
 from coset.rules.watched import noting
 
-FORMS = frozenset({"`static`"})  # notes on whether sizes have numbers, which say themselves what holds where they have none
+FORM = "`static`"  # how notes begin on how something is written, which clauses of one meaning tell apart
 
 
-class Unsettled(TypeRuleError):
-    """Whether a clause speaks of the operands depends on the numbers that their symbolic sizes stand for."""
+class Unsettled(TypeRuleError, Undefined):
+    """Whether a clause speaks of the operands depends on the numbers that their symbolic sizes stand for: a rule that makes such an op of
+    them does not fire."""
+
+
+class Doubt(str):
+    """Why it is not known which clause speaks of the operands."""
 
 
 @dataclass(frozen=True)
@@ -147,14 +151,12 @@ class Reading:
     names: Names
     operands: tuple[tuple[str, TypePattern], ...]
     result: tuple[TypePattern, ...]
-    formal: bool  # whether `static` in its condition says how numbers are spelled, and nothing of what is meant
 
     @staticmethod
     def of(entry: syntax.OpEntry, clause: syntax.Clause, names: Names) -> "Reading":
         """What reading `clause` needs; `names` are those of the entry with the locals of the clause."""
         operands = [(d.name, type_pattern(d.kind, names)) for d in entry.parameters if isinstance(d.kind, syntax.TensorKind)]
-        result = tuple(type_pattern(kind, names) for kind in entry.result)
-        return Reading(entry.name, clause, names, tuple(operands), result, told_apart_by_form(clause, entry.clauses))
+        return Reading(entry.name, clause, names, tuple(operands), tuple(type_pattern(kind, names) for kind in entry.result))
 
     def expansion(self, operands: Sequence[Type], attributes: Mapping[str, Any]) -> Expansion | None:
         """The expansion for operands of these types, or None where the clause does not speak of them.
@@ -184,23 +186,26 @@ class Reading:
         guide = Guide(dict(attributes), variables)
         drafter = Drafter(self.names, choices, left=False, guide=guide)
         conditions: list[Expression] = []
-        found, noted = None, set[str]()
-        try:
-            with noting() as asked:
+        with noting() as noted:
+            try:
                 if self.clause.condition is not None:
                     conditions += conjuncts(drafter.judging.value(self.clause.condition))
-                fits = solve(equations, conditions, guide.scope, self.names.kinds, self.name)
-            if fits:
-                with noting() as noted:
+                if solve(equations, conditions, guide.scope, self.names.kinds, self.name):
                     root = drafter.term(self.clause.body, None)
                     found = self._checked(_expanded(root, guide, tuple(name for name, _ in self.operands)), guide.scope)
-        except (Undefined, Unbound):
-            pass
-        noted |= asked - FORMS if self.formal else asked
+                else:
+                    found = None
+            except (Undefined, Unbound):
+                found = None
         for what in noted:
             note(what)
-        if found is None and noted - FORMS and not any(_is_false(condition, guide.scope) for condition in conditions):
-            raise Unsettled(f"which of its meanings holds depends on {', '.join(sorted(noted - FORMS))} of sizes that have no numbers")
+        if found is None and noted:
+            asked = [condition for condition in conditions if not _asks_form(condition)]  # a symbol is one form of writing a number
+            with noting() as more:
+                never = any(_is_false(condition, guide.scope) for condition in asked)
+            told = sorted(what for what in noted | more if not what.startswith(FORM))
+            if told and not never:
+                raise Unsettled(f"which of its meanings holds depends on {', '.join(told)} of sizes that have no numbers")
         return found
 
     def _checked(self, expansion: Expansion, scope: Scope) -> Expansion:
@@ -211,6 +216,11 @@ class Reading:
         if not fits:
             raise TypeRuleError(f"`{self.name}` declares {', '.join(map(str, self.result))} but its meaning is {expansion.type}")
         return expansion
+
+
+def _asks_form(condition: Expression) -> bool:
+    """Whether a condition asks how a size is written."""
+    return any(isinstance(part, Call) and part.function == "static" for part in parts(condition))
 
 
 def _is_false(condition: Expression, scope: Scope) -> bool:
@@ -262,7 +272,7 @@ def first_expansion(readings: Sequence[Reading], operands: Sequence[Type], attri
         try:
             found = reading.expansion(operands, attributes)
         except Unsettled as error:  # a later clause speaks of what the earlier ones leave
-            return error.message
+            return Doubt(error.message)
         except CosetError as error:
             reason = reason or error.message
             continue

@@ -26,7 +26,7 @@ from coset.rules.algebra import Expression, Ref, Scope, Splice, TypeOf, Unbound,
 from coset.rules.candidates import attribute_values, enumerable, lengths, mixed, representatives, values_of
 from coset.rules.drawn_functions import choices
 from coset.rules.equation import Attributes
-from coset.rules.meant import CLAUSES, pinned
+from coset.rules.meant import CLAUSES, floats_asked_for, pinned
 from coset.rules.parts import parts
 from coset.rules.pattern import Application, Variable, applications
 from coset.rules.payloads import roles
@@ -79,6 +79,7 @@ class Search:
     budget: int = QUESTIONS
     spent: int = 0
     elements: tuple[str, ...] = ()  # the dtypes to take of each class, instead of the first `dtypes` of it
+    further: tuple[str, ...] = ()  # dtypes to take beside those of a class that has them
     exhaustive: bool = False  # every value of what can be enumerated, for proofs; `gaps` says what could not
     gaps: set[str] = field(default_factory=set)
     symbolic: bool = False  # the numbers that say where an op reads (`rules/places.py`) are symbols
@@ -237,7 +238,8 @@ def shapes_given(rule: Rule) -> list[str]:
 
 def _elements(classes: frozenset[DType], search: Search) -> list[DType]:
     if not search.elements:
-        return representatives(classes, search.dtypes)
+        found = representatives(classes, search.dtypes)
+        return [*found, *(dtype for name in search.further if (dtype := DTYPES[name]) in classes and dtype not in found)]
     asked = [DTYPES[name] for name in search.elements]
     chosen = [dtype for dtype in asked if dtype in classes]
     kinds = {dtype.kind for dtype in asked} - {dtype.kind for dtype in chosen}  # of which the class has others than those asked for
@@ -635,6 +637,8 @@ def _open_values(
             hints = [value for value in rule.hints.get(part.name, ()) if isinstance(value, str) == (word == "string")]
             options = values_of(word, name, operands, rank, exhaustive=search.exhaustive)
             unusual = _unusual(rule, scope.values, search) if word == "float" and name == "value" else ()
+            if search.random is not None and word == "float":
+                options = list(dict.fromkeys([*options, *floats_asked_for(node.op)]))
             if search.random is None:
                 options = [*options, *unusual]
             elif search.uneven:

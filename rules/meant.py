@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from hashlib import blake2b
 from typing import Any
 
 from coset.ir.op import Op
@@ -10,6 +12,22 @@ from coset.rules import syntax
 from coset.rules.unroll import rewritten
 
 CLAUSES: dict[str, tuple[syntax.Clause, ...]] = {}  # of each defined op
+RESTS = "\n# rests on "  # between the text of an entry, which has no comments, and the hash of what it rests on
+OWN: dict[str, tuple[str, Callable[[], Iterable[str]]]] = {}  # of each op that a file of the user's defines, its text and what it names
+
+
+def with_what_it_rests_on(text: str, names: Iterable[str]) -> str:
+    """The text of an entry that names these ops, with a hash of the user's own definitions that it rests on: they may change."""
+    found: dict[str, str] = {}
+    pending = list(names)
+    while pending:
+        name = pending.pop()
+        if name in OWN and name not in found:
+            found[name], more = OWN[name]
+            pending += more()
+    if not found:
+        return text
+    return f"{text}{RESTS}{blake2b(' '.join(found[name] for name in sorted(found)).encode(), digest_size=8).hexdigest()}"
 
 
 def pinned(op: Op, attribute: str) -> tuple[Any, ...] | None:
@@ -24,43 +42,52 @@ def asked_for(op: Op) -> tuple[int, ...]:
     return tuple(dict.fromkeys(n for n in stated if isinstance(n, int)))
 
 
-def told_apart_by_form(clause: syntax.Clause, clauses: Sequence[syntax.Clause]) -> bool:
-    """Whether `static` in the condition of a clause says how its numbers are spelled and nothing else: another one of `clauses`, for sizes
-    that have no numbers (or that have), is the same but for `convert(host(n), F)` in the place of `n`, and that is n rounded once either way."""
-    forms, others = _apart(clause.condition)
-    if len(forms) != 1:
-        return False
-    for partner in clauses:
-        own, rest = _apart(partner.condition)
-        if [_negated(form) for form in own] == forms and rest == others and (partner.promise, partner.locals) == (clause.promise, clause.locals):
-            return _plain(partner.body) == _plain(clause.body)
-    return False
+def floats_asked_for(op: Op) -> tuple[float, ...]:
+    """The numbers that the conditions of the definition of `op` state, if it has one, with some beside each."""
+    stated = (part for clause in CLAUSES.get(op.name, ()) for part in syntax.walk(clause.condition) if isinstance(part, syntax.Number))
+    found = dict.fromkeys(float(part.value) for part in stated)
+    return tuple(dict.fromkeys(n + step for n in found for step in (0.0, 0.5, -0.5)))
 
 
-def _apart(condition: syntax.Expression | None) -> tuple[list[syntax.Expression], list[syntax.Expression]]:
-    """The parts of a condition that ask for numbers (`static(n)`, `not static(n)`), and the others."""
-    found = list(_joined(condition))
-    forms = [part for part in found if _is_static(part) or _is_static(_negated(part))]
-    return forms, [part for part in found if part not in forms]
+def of_one_form(clauses: tuple[syntax.Clause, ...]) -> bool:
+    """Whether the definition with these clauses means the same however sizes are written, as numbers or as symbols: what it says of sizes
+    that are not `static` is what it says of those that are, but for the way in which a number is made of them."""
+    if not any(_asks_form(part) for clause in clauses for part in _parts(clause)):
+        return True
+    plain, symbolic = list[Any](), list[Any]()
+    for clause in clauses:
+        conditions = list(_joined(clause.condition))
+        asked = [condition for condition in conditions if any(map(_asks_form, syntax.walk(condition)))]
+        bodies = (clause.body, *(local.value for local in clause.locals))
+        if len(asked) > 1 or any(_asks_form(part) for body in bodies for part in syntax.walk(body)):
+            return False
+        form = asked[0] if asked else None
+        negated = isinstance(form, syntax.Operation) and form.operator == "not"
+        if form is not None and not _asks_form(form.operands[0] if isinstance(form, syntax.Operation) and negated else form):
+            return False
+        rest = tuple(condition for condition in conditions if condition is not form)
+        (symbolic if negated else plain).append((rest, tuple(map(_number_made, bodies)), clause.promise.word))
+    return symbolic == [each for each in plain if each in symbolic]
 
 
-def _is_static(part: Any) -> bool:
+def _parts(clause: syntax.Clause) -> Iterator[Any]:
+    for expression in (clause.body, clause.condition, *(local.value for local in clause.locals)):
+        yield from syntax.walk(expression)
+
+
+def _asks_form(part: Any) -> bool:
     return isinstance(part, syntax.Invocation) and part.name == "static"
 
 
-def _negated(part: syntax.Expression) -> syntax.Expression:
-    if isinstance(part, syntax.Operation) and part.operator == "not" and part.operands[0] is not None:
-        return part.operands[0]
-    return syntax.Operation("not", (part,), part.place)
-
-
-def _plain(expression: Any) -> Any:
-    """An expression with numbers of sizes as they are written where these are known."""
+def _number_made(expression: Any) -> Any:
+    """An expression with each size that is converted to a number in the place of the conversion, and with plain quotients."""
     if isinstance(expression, syntax.Invocation) and expression.name == "convert" and len(expression.arguments) == 2:
-        (inner, _) = expression.arguments
-        if isinstance(inner, syntax.Invocation) and inner.name == "host":
-            return _plain(inner.arguments[0])
-    return rewritten(expression, _plain)
+        inner = expression.arguments[0]
+        if isinstance(inner, syntax.Invocation) and inner.name == "host" and len(inner.arguments) == 1:
+            return _number_made(inner.arguments[0])
+    if isinstance(expression, syntax.Operation) and expression.operator == "//":
+        expression = replace(expression, operator="/")
+    return rewritten(expression, _number_made)
 
 
 def written(expression: Any) -> Any:

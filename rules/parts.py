@@ -17,19 +17,24 @@ def parts(expression: Any) -> Iterator[Any]:
             yield from parts(each)
         inner = (part for each in (expression.item, expression.condition) for part in parts(each))
         yield from (part for part in inner if not (isinstance(part, Ref) and part.name in expression.names))
-    inside: Sequence[Any] = ()
-    if isinstance(expression, Call):
-        inside = expression.arguments
-    elif isinstance(expression, Listing):
-        inside = expression.items
-    elif isinstance(expression, Splice):
-        inside = (expression.value,)
-    elif isinstance(expression, Scalar):
-        inside = (expression.value, expression.dtype)
-    elif isinstance(expression, Function):
-        inside = expression.free
-    for part in inside:
+        return
+    for part in within(expression):
         yield from parts(part)
+
+
+def within(expression: Any) -> Sequence[Any]:
+    """What an expression is directly made of."""
+    if isinstance(expression, Comprehension):
+        return (*expression.lists, expression.item, expression.condition)
+    if isinstance(expression, Call):
+        return expression.arguments
+    if isinstance(expression, Listing):
+        return expression.items
+    if isinstance(expression, Splice):
+        return (expression.value,)
+    if isinstance(expression, Scalar):
+        return (expression.value, expression.dtype)
+    return expression.free if isinstance(expression, Function) else ()
 
 
 def conjuncts(condition: Expression) -> list[Expression]:

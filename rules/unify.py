@@ -30,10 +30,12 @@ def unifiers(op: Op, operands: Sequence[Type], attributes: Mapping[str, Any]) ->
         again: list[Binding] = []
         for binding in found:
             for other in (right, 1) if repeats else (right,):
-                more_bound = solved(dims.substitute(left, binding), dims.substitute(other, binding))
+                sides = dims.substitute(left, binding), dims.substitute(other, binding)
+                more_bound = solved(*sides)
                 if more_bound is None:
                     return None
-                for more in more_bound:
+                nothing: list[Binding] = [{name: 0} for name in _common(*sides)] if sides[0] != sides[1] else []
+                for more in (*more_bound, *nothing):
                     later = {key: dims.substitute(value, more) for key, value in binding.items()} | more
                     again += [later] if later not in again else []
                 if left == right:
@@ -68,8 +70,14 @@ def _offset(difference: Dim) -> list[Binding] | None:
     return None
 
 
+def _common(a: Dim, b: Dim) -> list[str]:
+    """The symbols that two products have both: where one of these is 0 they are equal."""
+    names = sorted(dims.symbols(a) & dims.symbols(b))
+    return [name for name in names if all(dims.divide_exactly(side, dims.symbol(name)) is not None for side in (a, b))]
+
+
 def _without_common(a: Dim, b: Dim) -> tuple[Dim, Dim]:
-    """Two products without the symbols that both have (where one of these is 0 there are no elements to compare)."""
+    """Two products without the symbols that both have; that these may be 0 is for the caller to say."""
     for name in sorted(dims.symbols(a) & dims.symbols(b)):
         while True:
             less = [dims.divide_exactly(side, dims.symbol(name)) for side in (a, b)]

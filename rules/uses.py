@@ -16,6 +16,13 @@ from coset.rules.rule import Rule
 LEAST_SIZE, LARGEST_SIZE = 3, 2048  # of numbers that are taken for dims; smaller ones are drawn anyway
 
 
+def expressions(rule: Rule) -> list[Any]:
+    """Everything that a rule asks, and what it writes for attributes."""
+    compiled = rule.compiled
+    written = [value for side in (compiled.left, compiled.right) for attributes in side for _, value in attributes.items]
+    return [*written, *compiled.conditions, *(guard for guards in compiled.guards for guard in guards)]
+
+
 def spread_only(rule: Rule, name: str) -> bool:
     """True when the pack is only the shape of broadcasts: then up to two dims more than what is broadcast speak for all."""
     return all(
