@@ -40,7 +40,7 @@ from coset.kernels import kernel_errors
 from coset.lowering.onnx_named import first_version
 from coset.own_rules import OwnRules, own_rules, warn
 from coset.regionwise import Solved, solve
-from coset.rules.definition import definition_of, is_defined
+from coset.rules.definition import definition_of, is_defined, is_kernel
 from coset.rules.equation import NUMERICS_ORDER
 from coset.rules.library import DEFAULT, load
 from coset.rules.rule import Rule, permitted
@@ -146,8 +146,8 @@ def phases_for(job: Job, newest: int) -> list[Phase]:
     if job.numerics not in NUMERICS_ORDER:
         raise CosetError(f"there are no numerics `{job.numerics}`", help=f"one of: {', '.join(NUMERICS_ORDER)}")
     check_ops(job.target)
-    run = [op for forms in _run_on(job.target) for op, found in forms.items() if found]
-    composites = with_parts(op for op in run if op.startswith(f"{COMPOSITE}.") or _is_kernel(op))
+    run = [get_op(op).name for forms in _run_on(job.target) for op, found in forms.items() if found]  # read by that: they may be recognised
+    composites = with_parts(op for op in run if op.startswith(f"{COMPOSITE}.") or is_kernel(op))
     own = job.own()
     warn(own, job.progress)
     phases = permitted_phases(own, job.weakest, lambda rule: _wanted(rule, job.target, newest, composites), sought=job.target.forms)
@@ -217,14 +217,10 @@ def with_parts(ops: Iterable[str]) -> set[str]:
     return found
 
 
-def _is_kernel(op: str) -> bool:
-    return is_defined(get_op(op)) and bool(definition_of(get_op(op)).targets)
-
-
 def _of_runtimes(spelled: Iterable[str]) -> list[str]:
     """Among ops with their numbers of operands the kernels of targets and what only those are made of."""
     names = {each.rpartition("/")[0] for each in spelled}
-    return sorted(name for name in names if _is_kernel(name) or name.partition(".")[0] == RUNTIME)
+    return sorted(name for name in names if is_kernel(name) or name.partition(".")[0] == RUNTIME)
 
 
 def _run_on(target: Target) -> list[Mapping[str, Any]]:

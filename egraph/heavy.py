@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from coset.egraph.tables import Tables
@@ -31,6 +32,11 @@ class Graph:
     index: Mapping[Any, tuple[int, int]]
     dense: Mapping[Any, int]
     free: frozenset[int]
+
+    @cached_property
+    def values(self) -> list[Any]:
+        """The value of each class."""
+        return list(self.dense)
 
 
 @dataclass(frozen=True)
@@ -113,12 +119,11 @@ class _Reader:
         rule = encoded.rule
         self.encoded, self.graph, self.heavy = encoded, graph, search.heavy
         self.plans = search.plans.get(encoded.number, {})
-        self.columns = {name: place for place, name in enumerate(rule.variables, start=len(rule.typed))}
+        columns = {name: place for place, name in enumerate(rule.variables, start=len(rule.typed))}
         self.typed = {index: place for place, index in enumerate(rule.typed)}
-        self.left = [each for each in _steps(encoded.left, search.tables) if not (rule.roots > 1 and each[0] == 0)]
-        self.right = _steps(encoded.made, search.tables)
+        self.left = [each for each in _steps(encoded.left, search.tables, columns) if not (rule.roots > 1 and each[0] == 0)]
+        self.right = _steps(encoded.made, search.tables, columns)
         self.roots = {right.index for _, right in rule.pairs if isinstance(right, Application)}
-        self.values = list(graph.dense)
 
     def instances(self, rows: Sequence[Any], situations: Mapping[Any, Any], read: Callable[[Any], int]) -> Iterator[_Instance]:
         """The instances that make something which may not be stored in any case."""
@@ -143,18 +148,23 @@ class _Reader:
     def _classes(self, row: Any, steps: Sequence[_Step], payloads: Sequence[int], named: dict[int, Any]) -> dict[int, int]:
         """The classes of the nodes of a side in a match, by index: those that the graph has."""
         values, found = dict(named), dict[int, int]()
-        for index, name, operands in steps:
-            inner = tuple(values.get(o.index) if isinstance(o, Application) else row[self.columns[o.name]] for o in operands)
-            place = self.graph.index.get((name, inner, payloads[index]))
+        for index, name, sources in steps:
+            operands = tuple([row[column] if column >= 0 else values.get(inner) for column, inner in sources])
+            place = self.graph.index.get((name, operands, payloads[index]))
             if place is not None:
                 found[index] = place[0]
-                values[index] = self.values[place[0]]
+                values[index] = self.graph.values[place[0]]
         return found
 
 
-_Step = tuple[int, str, tuple[Pattern, ...]]  # a node of a side: its index, constructor and operands
+_Step = tuple[int, str, tuple[tuple[int, int], ...]]  # a node of a side: its index, constructor and the sources of its operands
 
 
-def _steps(nodes: Sequence[Application], tables: Tables) -> list[_Step]:
-    """The nodes of a side, operands first: they have higher indices than their user."""
-    return [(node.index, tables.constructor(node.op, len(node.operands)), node.operands) for node in reversed(nodes)]
+def _steps(nodes: Sequence[Application], tables: Tables, columns: Mapping[str, int]) -> list[_Step]:
+    """The nodes of a side, operands first: they have higher indices than their user. An operand comes from a column of the match, or, where
+    that is -1, from the node with the index behind it."""
+
+    def source(operand: Pattern) -> tuple[int, int]:
+        return (-1, operand.index) if isinstance(operand, Application) else (columns[operand.name], 0)
+
+    return [(node.index, tables.constructor(node.op, len(node.operands)), tuple(map(source, node.operands))) for node in reversed(nodes)]

@@ -10,6 +10,7 @@ from math import prod
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from coset.egraph.kept_ranges import KeptRanges
 from coset.ir.builtin import absent
 from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
@@ -68,15 +69,23 @@ def _tensors(variables: Sequence[Type], decision: Decision) -> list[TensorType]:
 def _heavy_nodes(rule: Rule, given: Sequence[AttributeItems], variables: Sequence[Type], decision: Decision) -> frozenset[int]:
     """The nodes of the right side whose values are not admitted."""
     known = _KNOWN.setdefault(rule, {})
-    key = _without_sizes(rule, (*given, *decision.attributes), _tensors(variables, decision))
-    if key is None:
-        return _outweighing(rule, given, variables, decision)
-    if key not in known:
-        known[key] = _outweighing(rule, given, variables, decision)
-    return known[key]
+    tensors = _tensors(variables, decision)
+    attributes = (*given, *decision.attributes)
+    key = _without_sizes(rule, attributes, tensors)
+    if key in known:
+        return known[key]
+    name = KEPT.key(rule, *((variables, decision.types, attributes) if key is None else key))
+    found = KEPT.get(name)
+    if found is None:
+        found = _outweighing(rule, given, variables, decision)
+        KEPT.put(name, found)
+    if key is not None:
+        known[key] = found
+    return found
 
 
 _KNOWN: WeakKeyDictionary[Rule, dict[Any, frozenset[int]]] = WeakKeyDictionary()  # answers of rules that fold nothing, for all sizes
+KEPT = KeptRanges()
 
 
 def _without_sizes(rule: Rule, given: Sequence[AttributeItems], tensors: Sequence[TensorType]) -> Any:

@@ -33,7 +33,7 @@ from coset.egraph.encode import (
 from coset.egraph.growth import Counts, Step, step_of
 from coset.egraph.limits import Limits
 from coset.egraph.log import Recorder
-from coset.egraph.ranges import in_range, too_heavy
+from coset.egraph.ranges import KEPT, in_range, too_heavy
 from coset.egraph.relevance import relevant
 from coset.egraph.snapshot import Snapshot, take
 from coset.egraph.tables import Tables
@@ -482,7 +482,7 @@ def conflict_error(request: Request, conflict: Conflict) -> CosetError:
     )
 
 
-CHECKPOINT_SECONDS = 1.0  # before the first checkpoint, where there is time for four of them
+CHECKPOINT_SECONDS = 3.0  # before the first checkpoint, where there is time for four of them; most searches are over by then
 ENODE_SECONDS = 16e-6  # for a snapshot with one e-node more, until one was taken
 LONGER = 3  # times the last iteration: what the next may take
 RECEIVING = 1.3  # how much longer it takes until a snapshot is of use to who asked
@@ -506,6 +506,7 @@ def serve(search: Search, send: Send) -> None:
             told = len(search.steps)
             search.reserve = RECEIVING * rate * search.enodes()
             if stop != "partial":
+                KEPT.save()  # before it is sent: then this process is ended
                 send(("done", search.snapshot(stop)))
             elif now >= quiet_until or search.deadline - now < LONGER * (now - begun) + search.reserve:
                 send(("snapshot", search.snapshot(stop)))

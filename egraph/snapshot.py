@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from coset.egraph.heavy import Graph, free_classes, heavy_classes
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from coset.egraph.search import Search
 
 Node = tuple[str, tuple[int, ...], int]  # constructor, operand classes, payload number
+_first = itemgetter(0)
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,9 @@ def take(search: Search, stop: str) -> Snapshot:
     tables, read = search.engine.frozen()
     nodes_of: dict[Any, list[tuple[str, tuple[Any, ...], int]]] = {}
     for name, (_, arity) in sorted(search.tables.constructors.items()):
-        for row in sorted(tables[name].rows, key=lambda r: r.inputs) if name in tables else ():
-            nodes_of.setdefault(row.output, []).append((name, tuple(row.inputs[:arity]), read(row.inputs[arity])))
+        rows = [(row.inputs, row.output) for row in tables[name].rows] if name in tables else []  # the inputs are a new list at each look
+        for inputs, output in sorted(rows, key=_first):
+            nodes_of.setdefault(output, []).append((name, tuple(inputs[:arity]), read(inputs[arity])))
     class_of_term = {read(row.inputs[0]): row.output for row in tables["term"].rows}
     roots = [class_of_term[search.numbers[term]] for term in search.request.roots]
     dense = _reach(roots, nodes_of)
@@ -62,12 +65,13 @@ def take(search: Search, stop: str) -> Snapshot:
     for value, number in dense.items():
         for name, operands, payload in nodes_of[value]:
             index[name, operands, payload] = (number, len(nodes[number]))
-            nodes[number].append((name, tuple(dense[o] for o in operands), payload))
+            nodes[number].append((name, tuple([dense[o] for o in operands]), payload))
     types: list[list[int]] = [[] for _ in dense]
     for row in tables["type_of"].rows:
-        if row.inputs[0] in dense:
-            types[dense[row.inputs[0]]].append(read(row.inputs[1]))
-    known = sorted(dense[row.inputs[0]] for row in tables["known"].rows if row.inputs[0] in dense)
+        value, number = row.inputs
+        if value in dense:
+            types[dense[value]].append(read(number))
+    known = sorted(dense[value] for row in tables["known"].rows if (value := row.inputs[0]) in dense)
     source = _source(search, class_of_term, index)
     applied = _applied(search, tables, read)
     situations = search.situations(tables)
@@ -118,7 +122,8 @@ def _applied(search: Search, tables: Any, read: Callable[[Any], int]) -> dict[in
     found: dict[int, list[Any]] = {}
     for frame in search.frames:
         for row in tables[frame.done].rows:
-            found.setdefault(read(row.inputs[0]), []).append(row.inputs[1:])
+            number, *rest = row.inputs
+            found.setdefault(read(number), []).append(rest)
     return dict(sorted(found.items()))
 
 
@@ -180,7 +185,7 @@ class _Builder:
                 assert plan is not None
             values: dict[int, Any] = {}
             for number, name, sources in self.steps:
-                operands = tuple(row[column] if column > 0 else values.get(inner) for column, inner in sources)
+                operands = tuple([row[column] if column > 0 else values.get(inner) for column, inner in sources])
                 place = index.get((name, operands, plan[number]))
                 if place is not None:
                     values[number] = values_of[place[0]]

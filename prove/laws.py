@@ -72,7 +72,7 @@ def of_constant(value: Constant) -> list[str]:
     kind, shape = value.type.dtype.kind, value.type.static
     if not value.has_elements or shape is None or np.prod(shape, dtype=np.int64) > MOST or kind not in ("float", "int", "uint"):
         return []
-    patterns = [name for name in PATTERNS if has_pattern(value.array(), name) and (name == SPARSE or kind != "float")]
+    patterns = [name for name in PATTERNS if (name == SPARSE or kind != "float") and has_pattern(value.array(), name)]
     if kind != "float":
         return patterns
     array = value.array().astype(np.float64)

@@ -16,7 +16,7 @@ from coset.ir.builtin import absent
 from coset.ir.dims import Poly
 from coset.ir.errors import CosetError, TypeRuleError
 from coset.ir.evaluate import evaluate
-from coset.ir.op import Attribute, Attributes, Op, defer, find_op, register
+from coset.ir.op import DEFERRED, Attribute, Attributes, Op, defer, find_op, get_op, register
 from coset.ir.registry import withdraw
 from coset.ir.term import AttributeItems, Term, exact_key, input_term, make
 from coset.ir.types import TensorType, Type, dtype_of
@@ -202,6 +202,7 @@ class _Hints(Mapping[str, tuple[Any, ...]]):
 
 _DEFINITIONS: dict[str, Definition] = {}
 _DEFERRED: set[str] = set()  # those of them that were read because their op was looked up
+_PUT_OFF: set[str] = set()  # the kernels that are read when they are looked up
 
 
 def definitions(without: Container[str] = ()) -> list[Rule]:
@@ -227,9 +228,19 @@ def ready_definitions(directory: Path) -> frozenset[str]:
     return frozenset(name for name, each in _DEFINITIONS.items() if each.directory == directory and name not in _DEFERRED)
 
 
+def further_definitions(directory: Path) -> list[str]:
+    """The texts of the registered definitions that stand elsewhere than in files of this folder, by name."""
+    return [each.text for _, each in sorted(_DEFINITIONS.items()) if each.directory != directory]
+
+
 def is_defined(op: Op) -> bool:
     """True when a term defines `op`."""
     return op.name in _DEFINITIONS
+
+
+def is_kernel(name: str) -> bool:
+    """True when `name` is an op that some targets have, and that a term defines. One that was put off is not read for it."""
+    return name in _PUT_OFF if name in DEFERRED else is_defined(get_op(name)) and bool(_DEFINITIONS[name].targets)
 
 
 def target_name(written: syntax.Name) -> str:
@@ -257,6 +268,7 @@ def defer_definitions(path: Path) -> tuple[str, ...]:
     ends = [match.start() for match in found[1:]] + [len(text)]
     for match, end in zip(found, ends, strict=True):
         defer((match[1],), partial(_load_entry, path, text, match.start(), end, found[0].start()))
+    _PUT_OFF.update(match[1] for match in found if match[0].startswith("kernel"))
     return tuple(match[1] for match in found)
 
 

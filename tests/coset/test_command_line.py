@@ -133,3 +133,30 @@ def test_that_the_result_takes_the_place_of_the_model_is_said(tmp_path: Path, mo
     path.write_bytes(model.read_bytes())
     assert run(["optimize", str(path), "-o", str(path)]) == 0
     assert f"warning: the result takes the place of {path}" in capsys.readouterr().err
+
+
+def test_a_command_that_ends_has_written_all_and_runs_what_waits_for_its_end(tmp_path: Path) -> None:
+    """Nothing is freed one by one at the end; what was registered for it is done all the same."""
+    code = "import atexit, sys; atexit.register(print, 'the end'); sys.argv[1:] = {}; from coset.cli import main; main()"
+    for arguments, expected in ((["targets", "--json"], 0), (["optimize", str(tmp_path / "none"), "-o", str(tmp_path / "out")], 2)):
+        ended = subprocess.run([sys.executable, "-c", code.format(arguments)], cwd=ROOT, capture_output=True, text=True)
+        assert ended.returncode == expected and ended.stdout.endswith("the end\n"), ended.stderr
+    full = Path("/dev/full")
+    if full.exists():
+        with full.open("w") as nowhere:
+            ended = subprocess.run(
+                [sys.executable, "-c", code.format(["targets"])], cwd=ROOT, stdout=nowhere, stderr=subprocess.PIPE, text=True
+            )
+        assert ended.returncode and "No space left" in ended.stderr
+
+
+def test_products_of_constants_have_the_same_bits_on_any_number_of_processors() -> None:
+    """More threads sum in another order, and wait for each other in loops."""
+    code = (
+        "import os, sys; from coset import cli; "
+        "cli.run = lambda _: print(os.environ['OPENBLAS_NUM_THREADS'], 'numpy' in sys.modules) or 0; cli.main([])"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    for given, said in (({}, "1 False\n"), ({"OPENBLAS_NUM_THREADS": "3"}, "3 False\n")):
+        found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env={**environment, **given}, capture_output=True, text=True)
+        assert found.stdout == said, found.stderr

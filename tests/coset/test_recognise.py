@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -73,3 +75,15 @@ def test_an_unsound_rule_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "saturate", swapped)
     with pytest.raises(CosetError, match="another program"):
         recognise(program(make("stablehlo.tanh", [X])), ["onnx.Gelu"])
+
+
+def test_what_a_target_runs_is_recognised_though_no_program_has_asked_for_it() -> None:
+    """Definitions are read when an op is looked up: those that the target runs are, kernels of other targets are not read for it."""
+    code = (
+        "import coset.pipeline as p, coset.task as t; from coset.ir.op import DEFERRED; from coset.machine import find_target; "
+        "job = t.Job('none', find_target('cpu-onnxruntime'), 'reassociates', p.Limits(), (), {}, print); put_off = {*DEFERRED}; "
+        "found = {rule.definition for phase in t.phases_for(job, 99) for rule in phase.rules if rule.recognises}; "
+        "print('onnx.ReduceL2' in put_off & found, 'kernel.attention' in put_off & {*DEFERRED})"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert found.stdout == "True True\n", found.stderr

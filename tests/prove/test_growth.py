@@ -6,6 +6,7 @@ Each rule of `growth.rules` has the values that its right side stores beyond its
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 
@@ -215,3 +216,36 @@ def test_linear_programs() -> None:
     assert largest({"x": -one}, box) is None
     with pytest.raises(Contradiction):
         largest({"x": one}, [Limit({"x": one}, one), Limit({"x": -one}, -two), Limit({"y": one}, one)])
+
+
+def test_linear_programs_are_solved_as_another_solver_solves_them() -> None:
+    """Numbers with large denominators among them, and programs without a bound or a point."""
+    optimize = pytest.importorskip("scipy.optimize")
+    draw = random.Random(5)
+    met = {0: 0, 2: 0, 3: 0}  # solved, without a point, without a bound
+    for _ in range(300):
+        names = [f"x{place}" for place in range(draw.randint(1, 5))]
+
+        def number() -> Fraction:
+            return Fraction(draw.random() * 4 - 2) if draw.random() < 0.3 else Fraction(draw.choice((0, 0, 1, -1, 2, -3)))
+
+        goal = {name: number() for name in names}
+        limits = [Limit({name: number() for name in names}, Fraction(draw.randint(-2, 6))) for _ in range(draw.randint(1, 8))]
+        if draw.random() < 0.6:
+            limits += [Limit({name: Fraction(sign)}, Fraction(5)) for name in names for sign in (1, -1)]
+        rows = [[float(limit.form[name]) if name in limit.form else 0.0 for name in names] for limit in limits]
+        costs, most = [-float(goal[name]) for name in names], [float(limit.most) for limit in limits]
+        other = optimize.linprog(costs, rows, most, bounds=(None, None), options={"presolve": False})
+        assert other.status in met, other.message
+        met[other.status] += 1
+        if not any(goal.values()):
+            assert largest(goal, limits) == 0  # whether there is a point or not
+        elif other.status == 2:
+            with suppress(Contradiction):
+                assert largest(goal, limits) is None  # the dual program may have no point either
+        elif other.status == 3:
+            assert largest(goal, limits) is None
+        else:
+            found = largest(goal, limits)
+            assert found is not None and float(found) == pytest.approx(-other.fun, abs=1e-6)
+    assert min(met.values()) > 20, met

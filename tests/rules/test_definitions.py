@@ -12,10 +12,11 @@ from coset.ir.builtin import absent
 from coset.ir.dims import symbol
 from coset.ir.errors import CosetError, TypeRuleError
 from coset.ir.evaluate import evaluate
-from coset.ir.op import get_op
+from coset.ir.op import DEFERRED, get_op
+from coset.ir.registry import all_ops
 from coset.ir.term import input_term, make
 from coset.ir.types import F32, tensor
-from coset.rules.definition import definitions, evaluate_defined, expand, is_defined
+from coset.rules.definition import definition_of, definitions, evaluate_defined, expand, is_defined, is_kernel
 
 X = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
 
@@ -122,3 +123,10 @@ def test_rules_of_definitions_know_values_worth_trying() -> None:
         assert set(rule.hints) == {attribute.name for attribute in op.attributes}
         assert all(attribute.required or rule.hints.get(attribute.name, ())[0] == attribute.default for attribute in op.attributes)
     assert any(len(values) > 1 for rule in rules for values in rule.hints.values())
+
+
+def test_what_is_a_kernel_is_known_before_its_definition_is_read() -> None:
+    said = {name: is_kernel(name) for name in sorted(DEFERRED)}
+    every = {op.name: is_defined(op) and bool(definition_of(op).targets) for op in all_ops()}
+    assert all(every[name] == kernel for name, kernel in said.items())
+    assert {name: is_kernel(name) for name in every} == every and any(every.values()) and not is_kernel("onnx.Gelu")
