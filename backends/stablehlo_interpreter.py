@@ -17,7 +17,7 @@ from coset.backends.child import Child
 from coset.ir.errors import CosetError
 from coset.ir.extras import MissingExtra
 from coset.ir.types import DTYPES, DType, dtype_of
-from coset.lowering.stablehlo import element_text, stored
+from coset.lowering.stablehlo.module import element_text, stored
 
 _PASSES = {  # what the interpreter has no code for, in terms of what it has
     "chlo.": "builtin.module(func.func(chlo-legalize-to-stablehlo))",

@@ -18,7 +18,7 @@ from coset.backends.profile import Place
 from coset.ir.errors import CosetError
 from coset.ir.extras import MissingExtra
 from coset.ir.types import DType
-from coset.lowering.aten_dtypes import STORED, plain
+from coset.lowering.torch.dtypes import STORED, plain
 
 try:
     import torch

@@ -14,7 +14,7 @@ from coset.backends.triton_child import TORCH_NAMES
 from coset.backends.triton_runtime import Device, Lost
 from coset.ir.errors import CosetError
 from coset.ir.extras import MissingExtra
-from coset.lowering.triton_launch import Launch
+from coset.lowering.triton.launch import Launch
 
 try:
     import torch

@@ -22,8 +22,8 @@ from coset.backends.triton_child import imported, receive, send
 from coset.ir.dims import evaluate
 from coset.ir.errors import CosetError
 from coset.ir.extras import MissingExtra
-from coset.lowering.triton_launch import Argument, Launch
-from coset.lowering.triton_scalars import EIGHTS
+from coset.lowering.triton.launch import Argument, Launch
+from coset.lowering.triton.scalars import EIGHTS
 from coset.targets.target import Target
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
@@ -153,7 +153,7 @@ def _given(launch: Launch, argument: Argument, tensors: Mapping[str, Any], bindi
     if argument.buffer is None:
         return evaluate(argument.dim, binding)
     tensor, floats = tensors[argument.buffer], argument.type.removeprefix("*") in EIGHTS.values()
-    from coset.lowering.package_tiles import described, viewed
+    from coset.lowering.package.tiles import described, viewed
 
     if argument.tiles is None:
         return viewed(tensor, floats=floats)

@@ -25,7 +25,7 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.ir.types import DType, TensorType
-from coset.lowering.stablehlo import print_stablehlo
+from coset.lowering.stablehlo.module import print_stablehlo
 
 Array = np.ndarray[Any, Any]
 
