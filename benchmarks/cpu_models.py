@@ -1,6 +1,6 @@
 """coset on every model and workload: does it go through, in what time and memory, and what is the result worth beside what users have.
 
-    python -m benchmarks.cpu_models [--only a,b*] [--rounds N] [--budget-seconds S] [--no-timing] [--json] [--out FILE]
+    python -m benchmarks.cpu_models [--only a,b*] [--rounds N] [--budget-seconds S] [--threads N] [--no-timing] [--json] [--out FILE]
 
 Each program is optimized in a process of its own (`coset optimize`), which checks the result against the original. Then it is timed in
 another, in blocks in turn: the original at ONNX Runtime's levels off, basic and all, onnxsim and onnxscript before the full level, the
@@ -144,12 +144,14 @@ def main() -> None:
     parser.add_argument("--only", default="", help="names or patterns, separated by commas")
     parser.add_argument("--rounds", type=int, default=12, help="rounds of timing, at most")
     parser.add_argument("--budget-seconds", type=float, default=BUDGET_SECONDS, help="seconds of timing for each program")
+    parser.add_argument("--threads", type=int, default=rivals.THREADS, help="of each session")
     parser.add_argument("--no-timing", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--out", type=Path, help="write the rows to this file after each, and keep those that are there")
     arguments = parser.parse_args()
     out = sys.stderr if arguments.json else sys.stdout
-    document = run_of()
+    os.environ["BENCHMARK_THREADS"] = str(arguments.threads)  # for the processes that time
+    document = {**run_of(), "threads": arguments.threads}
     kept = finished(arguments.out, timing=not arguments.no_timing)
     print(HEAD, file=out, flush=True)
     rows: list[Row] = []

@@ -16,7 +16,8 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 import numpy as np
 import onnx
 
-THREADS = 2
+THREADS = int(os.environ.get("BENCHMARK_THREADS", "2"))
+"""Of each session: what a script is told goes on to the processes that it starts."""
 CONVERTERS = ("onnxsim", "onnxscript")
 OPTIMIZERS = {  # what `converted` can leave a model to -> the package that does it
     "onnxsim": "onnxsim", "onnxscript": "onnxscript", "onnxoptimizer": "onnxoptimizer", "ort-basic": "onnxruntime",
@@ -32,7 +33,7 @@ Run = Callable[[Feeds], list[np.ndarray]]
 
 @dataclass(frozen=True)
 class Options:
-    """Settings of an ONNX Runtime session; the defaults are ONNX Runtime's own, on two threads."""
+    """Settings of an ONNX Runtime session; the defaults are ONNX Runtime's own, on two threads or as many as are asked for."""
 
     level: str = "ORT_ENABLE_ALL"
     disabled: tuple[str, ...] = ()
@@ -86,7 +87,7 @@ def open_ort(model: Path | onnx.ModelProto, options: Options) -> Run:
 
 
 def open_openvino(model: Path | onnx.ModelProto) -> Run:
-    """Return `model` as an OpenVINO request: f32, low latency, two threads, inputs and outputs shared, no telemetry."""
+    """Return `model` as an OpenVINO request: f32, low latency, as many threads, inputs and outputs shared, no telemetry."""
     sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]  # the import fails, and OpenVINO then sends nothing
     import openvino  # type: ignore[import-untyped]
 

@@ -33,3 +33,7 @@ class CannotSay(Exception):
 
 class Unknown(Exception):
     """A value that has none here: a comparison of symbols, an item that is not there. A rule whose condition is unknown does not hold."""
+
+
+class Undecided(Unknown):
+    """What has no value since a symbolic dim has no number: of some numbers it is true, of others perhaps not."""

@@ -11,7 +11,7 @@ from coset.ir.dims import Poly
 from coset.ir.term import Term
 from coset.ir.types import DType
 from coset.prove.second import exact
-from coset.prove.second.answer import Unknown
+from coset.prove.second.answer import Undecided, Unknown
 
 
 def whole(value: Any) -> bool:
@@ -26,8 +26,10 @@ def as_list(value: Any) -> tuple[Any, ...]:
 
 
 def as_int(value: Any) -> int:
+    if isinstance(value, Poly):
+        raise Undecided(f"{value} is no known integer")
     if isinstance(value, bool) or not isinstance(value, int):
-        raise Unknown(f"{value} is no known integer")
+        raise Unknown(f"{value} is no integer")
     return value
 
 
@@ -71,7 +73,7 @@ def over(a: Any, b: Any) -> Any:
     if isinstance(a, Poly) or isinstance(b, Poly):
         found = dims.divide_exactly(a, b) if whole(a) and whole(b) else None
         if found is None:
-            raise Unknown(f"whether {b} divides {a}")
+            raise Undecided(f"whether {b} divides {a}")
         return found
     quotient = exact.divided(as_number(a), as_number(b))
     return int(quotient) if whole(a) and whole(b) and isinstance(quotient, Fraction) and quotient.denominator == 1 else quotient
@@ -98,7 +100,7 @@ def minus_one_times(a: Any) -> Any:
 
 def as_number(value: Any) -> exact.Exact:
     if isinstance(value, Poly):
-        raise Unknown(f"{value} as a number")
+        raise Undecided(f"{value} as a number")
     return exact.exact(value)
 
 
@@ -110,7 +112,7 @@ def equal(a: Any, b: Any) -> bool:
         difference = dims.subtract(a, b) if whole(a) and whole(b) else None
         if isinstance(difference, int):
             return difference == 0
-        raise Unknown(f"whether {a} is {b}")
+        raise Undecided(f"whether {a} is {b}")
     if _is_number(a) and _is_number(b):
         return bool(exact.exact(a) == exact.exact(b))
     if isinstance(a, Term) or isinstance(b, Term):
@@ -141,7 +143,7 @@ def less(a: Any, b: Any) -> bool:
         difference = dims.subtract(a, b)
         if isinstance(difference, int):
             return difference < 0
-        raise Unknown(f"whether {a} is below {b}")
+        raise Undecided(f"whether {a} is below {b}")
     return bool(as_number(a) < as_number(b))
 
 

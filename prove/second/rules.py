@@ -11,7 +11,7 @@ from fractions import Fraction
 from coset.ir.term import Term
 from coset.prove.second import syntax as l
 from coset.prove.second.absent import mentioned
-from coset.prove.second.answer import CannotSay, Refused, Unknown
+from coset.prove.second.answer import CannotSay, Refused, Undecided, Unknown
 from coset.prove.second.matching import match
 from coset.prove.second.scope import MISSING, Found, Scope, Unbound, value_of
 from coset.prove.second.unify import settle, unify
@@ -206,10 +206,25 @@ def _matched(pairs: list[tuple[l.Expression, Term]], found: Found) -> Iterator[F
 
 
 def conditions(side: Side, found: Found) -> Iterator[Found]:
-    """The substitution, where all conditions hold and none of an earlier clause does."""
+    """The substitution, where all conditions hold and each earlier clause is known not to speak of it."""
     for each in solved(conjuncts(side.condition), found):
-        if all(_holds(part, each) for part in conjuncts(side.condition)) and not any(_holds(part, each) for part in side.earlier):
+        if all(_holds(part, each) for part in conjuncts(side.condition)) and all(_excluded(part, each) for part in side.earlier):
             yield each
+
+
+def _excluded(condition: l.Expression, found: Found) -> bool:
+    """Whether a condition holds for no numbers that symbolic dims may stand for: one of its parts is false, or has no value for any."""
+    for part in conjuncts(condition):
+        try:
+            if value_of(part, found) is not True:
+                return True
+        except Undecided:
+            continue
+        except Unknown:
+            return True
+        except Unbound as error:
+            raise CannotSay(f"a condition on `{error}`, which nothing says") from None
+    return False
 
 
 def conjuncts(e: l.Expression | None) -> list[l.Expression]:

@@ -20,9 +20,11 @@ import coset.dialects
 from coset.dialects.hub_terms import broadcast, dot, transpose
 from coset.ir.builtin import absent
 from coset.ir.dims import symbol
+from coset.ir.errors import TypeRuleError
 from coset.ir.evaluate import evaluate
+from coset.ir.op import get_op
 from coset.ir.program import Program
-from coset.ir.term import Term, constant, input_term, make, topological
+from coset.ir.term import Term, constant, input_term, intern, make, topological
 from coset.ir.types import DTYPES, F32, TensorType
 from coset.prove.second import ACCEPTS, REJECTS, Answer, answered, exact, read
 from coset.prove.second.algebra import FUNCTIONS
@@ -35,7 +37,9 @@ from coset.prove.second.rules import entry_name, instance, named
 from coset.prove.second.values import BUDGET, Evaluator, Value
 from coset.rules import lists as first_lists
 from coset.rules.arithmetic import Undefined
+from coset.rules.definition import define_all, expand
 from coset.rules.library import load
+from coset.rules.parser import parse
 from coset.second import LIBRARY
 
 assert coset.dialects
@@ -393,6 +397,35 @@ def test_a_meaning_is_an_instance_of_the_definition(term: Term) -> None:
     whole, _ = meaning(term, ENTRIES)
     assert whole.type == term.type
     assert holds(term.op.name, term, whole)
+
+
+CLAUSES = """use stablehlo, clause
+
+op clause.Second(x: F[S..], way: int) -> F[S..]
+  "One more where there are many elements, else x."
+  means x + 1
+  where way == 3 and product(S) > 7
+  numerics exact
+  means x
+  numerics exact
+"""
+
+
+@pytest.mark.parametrize(("count", "way", "clause"), [(8, 3, "more"), (7, 3, "same"), (8, 4, "same"), (N, 4, "same"), (N, 3, "")])
+def test_a_clause_is_not_passed_over_where_a_free_dim_decides(count: Any, way: int, clause: str) -> None:
+    """Both checkers take the first clause that fits, and none where it may fit for some numbers."""
+    file, errors = parse(CLAUSES, "clauses.rules")
+    assert not errors and not define_all(file.ops, {name: dialect for name, dialect, _ in file.dialects}, Path())
+    x = x_("x", count)
+    if clause:
+        term = make("clause.Second", (x,), {"way": way})
+        assert meaning(term, read([CLAUSES]))[0] == expand(term) == (x if clause == "same" else op("add", x, splat(1, count)))
+        return
+    untyped = intern(get_op("clause.Second"), (x,), (("way", way),), (), x.type)
+    with pytest.raises(Refused, match="no clause"):
+        meaning(untyped, read([CLAUSES]))
+    with pytest.raises(TypeRuleError, match="which of its meanings holds"):
+        expand(untyped)
 
 
 def test_a_fact_never_supports_itself() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -80,3 +82,14 @@ def test_a_line_without_a_seal_and_a_file_of_another_prover_say_nothing(tmp_path
 @pytest.mark.parametrize("folder", [DEFAULT[0], Path(dialects_file).parent])
 def test_the_lines_that_are_shipped_are_sealed(folder: Path) -> None:
     assert read_lock(folder / NAME).keys() == json.loads((folder / NAME).read_text())["rules"].keys()
+
+
+def test_definitions_are_read_at_once_where_no_lock_file_knows_them() -> None:
+    program = """
+import coset.rules.lock as lock
+lock.PROVER = "another"
+import coset.dialects
+from coset.ir.op import DEFERRED, find_op
+assert all(find_op(name) is not None for name in list(DEFERRED))
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
