@@ -13,12 +13,12 @@ import numpy as np
 
 from coset.backends.child import Child
 from coset.ir.errors import CosetError
-from coset.ir.extras import MissingExtra
+from coset.ir.extras import MissingExtra, install
 from coset.ir.types import DTYPES
 from coset.lowering.package.safetensors import from_stored, stored_array
 
 CHILD = Path(__file__).with_name("torch_child.py")
-INSTALL = "pip install 'coset[torch]' (CPU: --index-url https://download.pytorch.org/whl/cpu)"
+INSTALL = install("torch")
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
