@@ -310,10 +310,15 @@ def define_all(entries: Sequence[syntax.OpEntry], dialects: Mapping[str, str], d
         errors += [circle for entry in new if (circle := _circle(entry)) is not None]
     if errors:
         for _, op in fresh:
-            _DEFINITIONS.pop(op.name, None)
-            CLAUSES.pop(op.name, None)
-            withdraw(op)
+            forget(op)
     return errors
+
+
+def forget(op: Op) -> None:
+    """Withdraw an op and what defines it."""
+    _DEFINITIONS.pop(op.name, None)
+    CLAUSES.pop(op.name, None)
+    withdraw(op)
 
 
 def _own(name: str, dialects: Mapping[str, str]) -> dict[str, str]:
