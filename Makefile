@@ -6,33 +6,42 @@ BIN := $(VENV)/bin
 TESTED := .ci/constraints.txt
 INSTALL_FREE := $(BIN)/python -m pip install --quiet --quiet
 INSTALL := $(INSTALL_FREE) --constraint $(TESTED)
+BASE ?= HEAD
+# one or two files of each layer, those that say most in a second or two
+TINY := tests/ir tests/rules/test_language.py tests/rules/test_lock.py tests/dialects/test_onnx_sugar.py tests/frontends/test_onnx_import.py \
+  tests/egraph tests/extract tests/lowering/test_onnx_write.py tests/prove/test_kernel.py tests/coset/test_cli.py
 
-.PHONY: demo test slow lint check models gpu clean
+.PHONY: help demo test tiny near slow lint check models gpu clean
 
-# Optimize a trained network that a package ships, check it, time it.
-demo: $(VENV)/.demo
+help: ## what can be made
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /: /' | column -t -s: -l 2
+
+demo: $(VENV)/.demo ## optimize a trained network that a package ships, check it, time it
 	$(BIN)/python examples/trained_model.py
 
-# What must hold: format, lint, types, rules, tests. CI runs the slow tests, too.
-test: $(VENV)/.test lint check
+test: $(VENV)/.test lint check ## what must hold: format, lint, types, rules, tests that are not slow (15 minutes on two cores)
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
-slow: $(VENV)/.test
+tiny: $(VENV)/.test ## a look at each layer, in under half a minute
+	$(BIN)/python -m pytest -q -n auto -m "not slow" $(TINY)
+
+near: $(VENV)/.test ## the tests whose imports reach what differs from BASE (HEAD)
+	$(BIN)/python -m tests.near $(BASE) | xargs $(BIN)/python -m pytest -q -n auto -m "not slow"
+
+slow: $(VENV)/.test ## the tests that take long; CI runs them too
 	$(BIN)/python -m pytest -n auto -m slow
 
-lint: $(VENV)/.test
+lint: $(VENV)/.test ## format, lint, types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-check: $(VENV)/.test
+check: $(VENV)/.test ## the rules and definitions that changed, verified
 	$(BIN)/coset check
 
-# What the tests of GPU kernels need on a machine without a GPU: Triton's interpreter and compiler (286 MB), torch for the packages.
-gpu: $(VENV)/.gpu
+gpu: $(VENV)/.gpu ## what the tests of GPU kernels need without a GPU: Triton's interpreter and compiler (286 MB), torch for the packages
 
-# The test models of ../shared/models, built once into the cache (needs torch; the slow tests use what is there).
-models: $(VENV)/.models
+models: $(VENV)/.models ## the test models of ../shared/models, built once into the cache (needs torch; the slow tests use what is there)
 	$(BIN)/python -m benchmarks.models
 
 $(VENV)/bin/python:
@@ -63,5 +72,5 @@ $(VENV)/.gpu: $(VENV)/.test
 	{ $(INSTALL_FREE) torch==2.13.0 safetensors && $(INSTALL_FREE) --no-deps triton==3.9.0; }
 	touch $@
 
-clean:
+clean: ## everything that was made
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

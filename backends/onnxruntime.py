@@ -27,7 +27,7 @@ except ImportError as error:
 
 from coset.ir.term import Term
 from coset.ir.types import DTYPES, AbsentType, TensorType, TokenType, TupleType, dtype_of
-from coset.lowering.onnx import element_code, node_model, run_reference
+from coset.lowering.onnx.model import element_code, node_model, run_reference
 from coset.targets.running import Running
 
 LEVELS = {

@@ -15,9 +15,9 @@ import numpy as np
 
 from coset.backends.child import Child
 from coset.ir.errors import CosetError
-from coset.ir.extras import MissingExtra
+from coset.ir.extras import MissingExtra, install
 from coset.ir.types import DTYPES, DType, dtype_of
-from coset.lowering.stablehlo import element_text, stored
+from coset.lowering.stablehlo.module import element_text, stored
 
 _PASSES = {  # what the interpreter has no code for, in terms of what it has
     "chlo.": "builtin.module(func.func(chlo-legalize-to-stablehlo))",
@@ -63,7 +63,7 @@ class Interpreter(Child):
         except (EOFError, BrokenPipeError):
             raise CosetError(f"the interpreter died: {self.last_words()}") from None
         if "missing" in answer:
-            raise MissingExtra(answer["missing"], help="pip install 'coset[mlir]'")
+            raise MissingExtra(answer["missing"], help=install("mlir"))
         if "error" in answer:
             raise CosetError(f"the interpreter refuses the program: {answer['error']}")
         return values

@@ -16,14 +16,14 @@ import numpy as np
 
 from coset.backends.profile import Place
 from coset.ir.errors import CosetError
-from coset.ir.extras import MissingExtra
+from coset.ir.extras import MissingExtra, install
 from coset.ir.types import DType
-from coset.lowering.aten_dtypes import STORED, plain
+from coset.lowering.torch.dtypes import STORED, plain
 
 try:
     import torch
 except ImportError as error:
-    raise MissingExtra("torch is not installed: nothing can be timed on a GPU", help="pip install 'coset[gpu]'") from error
+    raise MissingExtra("torch is not installed: nothing can be timed on a GPU", help=install("gpu")) from error
 
 from coset.backends.torch_loaded import imported  # after that error: it needs torch
 
@@ -46,7 +46,7 @@ def gpu() -> Place:
         triton = version("triton")
     except PackageNotFoundError:
         if importlib.util.find_spec("triton") is None:
-            raise MissingExtra("Triton is not installed: kernels cannot run on the GPU", help="pip install 'coset[gpu]'") from None
+            raise MissingExtra("Triton is not installed: kernels cannot run on the GPU", help=install("gpu")) from None
         triton = "of unknown version"  # one of its builds under another name
     platform = f"CUDA {torch.version.cuda}" if torch.version.cuda else f"ROCm {torch.version.hip}"
     return Place(str(torch.cuda.get_device_name()), f"torch {torch.__version__}, triton {triton}, {platform}")

@@ -24,7 +24,7 @@ def prepare(device: str) -> Callable[[dict[str, Any], list[bytes], Path], Answer
         from coset.backends.triton_corrections import correct_interpreter
 
         correct_interpreter()
-    from coset.lowering.package_tiles import described  # as packages make them; it imports Triton
+    from coset.lowering.package.tiles import described  # as packages make them; it imports Triton
 
     def answer(request: dict[str, Any], arrays: list[bytes], folder: Path) -> Answer:
         memory = [torch.full((len(array) + 2 * GUARD + _ALIGNED,), POISON, dtype=torch.uint8, device=device) for array in arrays]

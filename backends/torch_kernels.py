@@ -13,15 +13,15 @@ from coset.backends.torch_clock import CUDA, Program, captured, released, synchr
 from coset.backends.triton_child import TORCH_NAMES
 from coset.backends.triton_runtime import Device, Lost
 from coset.ir.errors import CosetError
-from coset.ir.extras import MissingExtra
-from coset.lowering.triton_launch import Launch
+from coset.ir.extras import MissingExtra, install
+from coset.lowering.triton.launch import Launch
 
 try:
     import torch
 
     from coset.backends.torch_loaded import LoadedPackage
 except ImportError as error:
-    raise MissingExtra("torch is not installed: nothing can be timed on a GPU", help="pip install 'coset[gpu]'") from error
+    raise MissingExtra("torch is not installed: nothing can be timed on a GPU", help=install("gpu")) from error
 
 
 @contextmanager

@@ -19,7 +19,7 @@ import torch
 
 from coset.ir.errors import CosetError
 from coset.ir.types import DTYPES
-from coset.lowering.safetensors import from_stored, stored_array
+from coset.lowering.package.safetensors import from_stored, stored_array
 
 _NUMBERS = itertools.count()
 Arrays = Mapping[str, np.ndarray[Any, Any]]

@@ -13,12 +13,12 @@ import numpy as np
 
 from coset.backends.child import Child
 from coset.ir.errors import CosetError
-from coset.ir.extras import MissingExtra
+from coset.ir.extras import MissingExtra, install
 from coset.ir.types import DTYPES
-from coset.lowering.safetensors import from_stored, stored_array
+from coset.lowering.package.safetensors import from_stored, stored_array
 
 CHILD = Path(__file__).with_name("torch_child.py")
-INSTALL = "pip install 'coset[torch]' (CPU: --index-url https://download.pytorch.org/whl/cpu)"
+INSTALL = install("torch")
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
@@ -37,8 +37,7 @@ class TorchPackage(Child):
         manifest = json.loads((folder / "manifest.json").read_text())
         self.inputs: list[dict[str, Any]] = manifest["inputs"]
         self.outputs: list[dict[str, Any]] = manifest["outputs"]
-        environment = {**os.environ, **({"TRITON_INTERPRET": "1"} if interpreted else {})}
-        environment.pop("PYTHONPATH", None)  # the package needs no coset
+        environment = {**os.environ, **({"TRITON_INTERPRET": "1"} if interpreted else {}), "PYTHONPATH": _without_ours()}
         super().__init__((str(CHILD), str(folder), device), environment)
 
     def run(self, feed: Arrays) -> dict[str, np.ndarray[Any, Any]]:
@@ -74,6 +73,12 @@ class TorchPackage(Child):
         for one, (_, shape) in zip(self.outputs, answer["arrays"], strict=True):
             results[one["name"]] = _received(incoming, one, shape)
         return results
+
+
+def _without_ours() -> str:
+    """PYTHONPATH without the folders that hold coset, which a package does not need: torch may be found by the others."""
+    folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return os.pathsep.join(folder for folder in folders if folder and not (Path(folder) / "coset").exists())
 
 
 def _received(stream: IO[bytes], one: Mapping[str, Any], shape: list[int]) -> np.ndarray[Any, Any]:

@@ -21,9 +21,9 @@ from coset.backends.child import Child
 from coset.backends.triton_child import imported, receive, send
 from coset.ir.dims import evaluate
 from coset.ir.errors import CosetError
-from coset.ir.extras import MissingExtra
-from coset.lowering.triton_launch import Argument, Launch
-from coset.lowering.triton_scalars import EIGHTS
+from coset.ir.extras import MissingExtra, install
+from coset.lowering.triton.launch import Argument, Launch
+from coset.lowering.triton.scalars import EIGHTS
 from coset.targets.target import Target
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
@@ -69,7 +69,7 @@ class TritonChild(Child):
         except (EOFError, BrokenPipeError):
             raise CosetError(f"the process that runs Triton died: {self.last_words()}") from None
         if "missing" in answer:
-            raise MissingExtra(answer["missing"], help="pip install 'coset[gpu]'")
+            raise MissingExtra(answer["missing"], help=install("gpu"))
         if "error" in answer:
             raise CosetError(f"Triton: {answer['error']}")
         return answer, values
@@ -153,7 +153,7 @@ def _given(launch: Launch, argument: Argument, tensors: Mapping[str, Any], bindi
     if argument.buffer is None:
         return evaluate(argument.dim, binding)
     tensor, floats = tensors[argument.buffer], argument.type.removeprefix("*") in EIGHTS.values()
-    from coset.lowering.package_tiles import described, viewed
+    from coset.lowering.package.tiles import described, viewed
 
     if argument.tiles is None:
         return viewed(tensor, floats=floats)
@@ -197,7 +197,7 @@ def triton_version() -> str:
         return f"triton {version('triton')}"
     except PackageNotFoundError:
         if importlib.util.find_spec("triton") is None:
-            raise MissingExtra("Triton is not installed: no kernel can be compiled", help="pip install 'coset[gpu]'") from None
+            raise MissingExtra("Triton is not installed: no kernel can be compiled", help=install("gpu")) from None
         return "triton of unknown version"  # one of its builds under another name
 
 

@@ -26,7 +26,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from coset.lowering.onnx_write import weights_beside
+from coset.lowering.onnx.write import weights_beside
 
 SIGNALS = (signal.SIGKILL, signal.SIGINT)
 LATE = 0.4  # the share of runs that are killed in the last fifth of their time, where files are written

@@ -27,7 +27,7 @@ from coset import pipeline, regionwise
 from coset import task as tasks
 from coset.egraph.limits import Limits
 from coset.ir.collector import no_collection
-from coset.lowering.onnx import write
+from coset.lowering.onnx.model import write
 from coset.targets.target import get_target
 from coset.usage import used_rules
 

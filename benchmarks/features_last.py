@@ -18,8 +18,8 @@ from coset.egraph.limits import Limits
 from coset.frontends.onnx import import_model
 from coset.ir.program import Program
 from coset.lower import searched
-from coset.lowering.kernel import Library
-from coset.lowering.layouts import turned
+from coset.lowering.arranging.layouts import turned
+from coset.lowering.kernels.kernel import Library
 from coset.plan_price import PlanPrices
 from coset.targets.target import Target, get_target
 from coset.task import Job

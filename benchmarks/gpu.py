@@ -139,11 +139,11 @@ def _missing_gpu() -> str:
     try:
         import torch
     except ImportError:
-        return "torch is not installed (pip install 'coset[gpu]')"
+        return "torch is not installed (pip install torch triton)"
     try:
         import triton  # noqa: F401
     except ImportError:
-        return "Triton is not installed (pip install 'coset[gpu]')"
+        return "Triton is not installed (pip install torch triton)"
     return "" if torch.cuda.is_available() else "there is no GPU that torch sees on this machine"
 
 

@@ -21,10 +21,10 @@ from coset.dialects.hub_terms import splat
 from coset.ir.program import Program
 from coset.ir.term import Term, get, input_term, make
 from coset.ir.types import DTYPES, I64, TensorType
-from coset.lowering.package import write_package
-from coset.lowering.package_plan import planned_package
-from coset.lowering.plan import plan
-from coset.lowering.triton import can_emit
+from coset.lowering.package.plan import planned_package
+from coset.lowering.package.program import write_package
+from coset.lowering.planning.plan import plan
+from coset.lowering.triton.source import can_emit
 from coset.targets.target import get_target
 from coset.timing import Protocol, ratio
 

@@ -18,16 +18,16 @@ from coset.backends.torch_clock import loaded
 from coset.backends.triton_runtime import Device
 from coset.ir.types import DTYPES
 from coset.kernel_options import eights_for, options_for
-from coset.lowering.aten_dtypes import STORED, plain
-from coset.lowering.kernel import Buffer, Library, Plan
-from coset.lowering.package import write_package
-from coset.lowering.package_plan import planned_package
-from coset.lowering.plan import plan
-from coset.lowering.traffic import least
-from coset.lowering.triton import can_emit, emit, module_of
-from coset.lowering.triton_choice import Choice
-from coset.lowering.triton_launch import Emission, Launch, Options
-from coset.lowering.triton_scalars import EIGHTS
+from coset.lowering.kernels.kernel import Buffer, Library, Plan
+from coset.lowering.package.plan import planned_package
+from coset.lowering.package.program import write_package
+from coset.lowering.planning.plan import plan
+from coset.lowering.planning.traffic import least
+from coset.lowering.torch.dtypes import STORED, plain
+from coset.lowering.triton.choice import Choice
+from coset.lowering.triton.launch import Emission, Launch, Options
+from coset.lowering.triton.scalars import EIGHTS
+from coset.lowering.triton.source import can_emit, emit, module_of
 from coset.plan_price import PlanPrices
 from coset.targets.target import get_target
 from coset.timing import Protocol, Ratio, Timing, ratio

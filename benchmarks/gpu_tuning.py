@@ -17,8 +17,8 @@ from benchmarks.gpu_kernels import ERROR_GOAL, Kernels, copying, library, second
 from benchmarks.gpu_programs import BANDWIDTH, PRODUCTS, TINY_BANDWIDTH, TINY_PRODUCTS, Case
 from coset.backends.triton_runtime import Device
 from coset.backends.tuning_profile import Tunings, opened
-from coset.lowering.traffic import least
-from coset.lowering.triton_choice import Choices
+from coset.lowering.planning.traffic import least
+from coset.lowering.triton.choice import Choices
 from coset.targets.target import get_target
 from coset.timing import Protocol, ratio
 from coset.tuning.chosen import kernels_of

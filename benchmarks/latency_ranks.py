@@ -30,8 +30,8 @@ from coset.feeds import bindings
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.lower import EVERY_OPSET
-from coset.lowering.onnx import highest_opset, printable, write
-from coset.lowering.primitive import primitive
+from coset.lowering.onnx.model import highest_opset, printable, write
+from coset.lowering.planning.primitive import primitive
 from coset.reference import read_program
 from coset.targets.running import Running
 from coset.targets.target import Target, get_target

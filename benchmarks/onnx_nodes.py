@@ -21,7 +21,7 @@ from onnx import TensorProto, helper, numpy_helper
 from benchmarks.onnx_cases import data_sets, symbolic, tensor_cases
 from coset.frontends.onnx import import_model
 from coset.ir.errors import CosetError
-from coset.lowering.onnx import Graphs
+from coset.lowering.onnx.model import Graphs
 from coset.pipeline import optimize
 
 SMALL = 4096  # elements of an operand that is made a constant

@@ -22,7 +22,7 @@ from benchmarks.pair_seeds import Feed, Seed, in_one_type
 from coset.backends.onnxruntime import Session
 from coset.check import difference
 from coset.ir.errors import CosetError
-from coset.lowering.onnx import run_reference
+from coset.lowering.onnx.model import run_reference
 from coset.noise import floating, largest_step, moved, nudge, wide
 from coset.proving.prove import REFUTED, Proving, prove
 from coset.reference import read_program, values_of

@@ -12,8 +12,8 @@ from collections import Counter
 from benchmarks import models
 from coset.frontends.onnx import import_model
 from coset.ir.program import Program
-from coset.lowering.plan import plan
-from coset.lowering.traffic import least, traffic, unfused
+from coset.lowering.planning.plan import plan
+from coset.lowering.planning.traffic import least, traffic, unfused
 from tests.lowering.plan_cases import CASES
 
 BLOCKS = (

@@ -28,7 +28,7 @@ def search(path: str, logged: bool) -> dict[str, float]:
     """Seconds and B of one search, in this process."""
     from coset.egraph.limits import Limits
     from coset.frontends.onnx import import_model
-    from coset.lowering.onnx import highest_opset
+    from coset.lowering.onnx.model import highest_opset
     from coset.targets.target import get_target
     from coset.task import Job, Task, phases_for, search_roots, usual_dims, wanted_roots
 

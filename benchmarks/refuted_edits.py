@@ -33,7 +33,7 @@ from coset.backends.onnxruntime import Session
 from coset.check import difference
 from coset.feeds import Feed
 from coset.ir.errors import CosetError
-from coset.lowering.onnx import write
+from coset.lowering.onnx.model import write
 from coset.noise import largest_step, moved, nudged
 from coset.proving.prove import PROVED, REFUTED, Proving, prove
 from coset.reference import read_program

@@ -34,7 +34,7 @@ from coset.frontends.onnx import import_model
 from coset.ir.program import Program
 from coset.ir.term import Term, exact_key, topological
 from coset.lower import EVERY_OPSET
-from coset.lowering.primitive import primitive
+from coset.lowering.planning.primitive import primitive
 from coset.targets.target import Rate, get_target
 from coset.task import Job, Task, phases_for, search_roots
 

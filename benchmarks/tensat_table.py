@@ -34,7 +34,7 @@ from benchmarks import headroom, latency_ranks, models, modern_models
 from coset.egraph.limits import Limits
 from coset.feeds import bindings
 from coset.lower import EVERY_OPSET
-from coset.lowering.primitive import primitive
+from coset.lowering.planning.primitive import primitive
 from coset.reference import read_program
 from coset.targets import document
 from coset.targets.target import Rate, Target, get_target

@@ -21,7 +21,7 @@ from coset.ir.evaluate import describe
 from coset.ir.held import working_folder
 from coset.ir.program import Program
 from coset.ir.term import Term
-from coset.lowering.onnx import write
+from coset.lowering.onnx.model import write
 from coset.noise import floating, largest_step, moved, nudged, rounded, weight_bytes, wide
 from coset.prove.error_bound import roundoff
 from coset.seeds import with_seeds

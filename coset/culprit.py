@@ -10,7 +10,7 @@ from coset.fault import Made, first_fault
 from coset.feeds import Case
 from coset.flow import Refused
 from coset.ir.program import Program
-from coset.lowering.kernel import Plan
+from coset.lowering.kernels.kernel import Plan
 from coset.reference import noise_of, nudges, values_of
 from coset.task import Task, finish, solve_task
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from coset.ir.errors import CosetError
 from coset.ir.held import held_folder
 from coset.ir.place import Place
-from coset.lowering.onnx_write import move_model
+from coset.lowering.onnx.write import move_model
 
 
 class Draft:

@@ -18,8 +18,8 @@ from coset.infinities import REORDERED, Exact
 from coset.ir.dims import evaluate
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, rebuild, topological
-from coset.lowering.kernel import Held, Kernel, Library, Plan, extents_of, reads, stores_of, writes
-from coset.lowering.needs import Span, region_of
+from coset.lowering.kernels.kernel import Held, Kernel, Library, Plan, extents_of, reads, stores_of, writes
+from coset.lowering.kernels.needs import Span, region_of
 from coset.reference import noise_of, nudges, values_of
 
 BATCH_BYTES = 256 << 20  # of values that are compared in one run

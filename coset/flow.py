@@ -24,7 +24,7 @@ from coset.ir.errors import CosetError
 from coset.ir.held import working_folder
 from coset.ir.program import Program
 from coset.ir.term import Term
-from coset.lowering.live import Steps
+from coset.lowering.arranging.live import Steps
 from coset.measured import Candidate, race
 from coset.memory import choose, live_bytes
 from coset.noise import weight_bytes

@@ -30,12 +30,12 @@ from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.term import PARAMETER, Term, make
 from coset.ir.types import Type
-from coset.lowering.live import Steps, steps_of
-from coset.lowering.onnx import highest_opset, write
-from coset.lowering.onnx import printable as onnx_printable
-from coset.lowering.primitive import primitive
-from coset.lowering.stablehlo import print_stablehlo, write_stablehlo
-from coset.lowering.stablehlo_ops import has_form
+from coset.lowering.arranging.live import Steps, steps_of
+from coset.lowering.onnx.model import highest_opset, write
+from coset.lowering.onnx.model import printable as onnx_printable
+from coset.lowering.planning.primitive import primitive
+from coset.lowering.stablehlo.module import print_stablehlo, write_stablehlo
+from coset.lowering.stablehlo.ops import has_form
 from coset.reference import against_reference, expected_values, is_stablehlo, read_program, renamed, values_in_order, work_of
 from coset.samples import with_samples
 from coset.targets.running import Running

@@ -9,8 +9,8 @@ from typing import Any
 
 from coset.check import CheckReport, Oracle
 from coset.flow import Compare
-from coset.lowering.onnx import write
-from coset.lowering.onnx_listed import copy_with_outputs, listed, outputs_of, unlisted
+from coset.lowering.onnx.listed import copy_with_outputs, listed, outputs_of, unlisted
+from coset.lowering.onnx.model import write
 from coset.targets.running import Running
 from coset.task import Task
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from coset.lowering.triton_launch import Options, Rounding
-from coset.lowering.triton_tiling import is_of_eights
+from coset.lowering.triton.launch import Options, Rounding
+from coset.lowering.triton.tiling import is_of_eights
 from coset.rules.equation import NUMERICS_ORDER
 from coset.targets.target import Target
 

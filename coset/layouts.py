@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from coset.lowering.kernel import Kernel, Plan, reads, writes
-from coset.lowering.layouts import Order, followed, laid_out, movable, wanted
+from coset.lowering.arranging.layouts import Order, followed, laid_out, movable, wanted
+from coset.lowering.kernels.kernel import Kernel, Plan, reads, writes
 
 Seconds = Callable[[Plan, Kernel], float]
 ROUNDS = 4  # of single changes

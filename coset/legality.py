@@ -41,7 +41,7 @@ def refuse_unwritten(model: Any, target: Target) -> None:
     """
     if target.dialect in WRITTEN:
         return
-    from coset.lowering.primitive import primitive  # and the whole of lowering with it
+    from coset.lowering.planning.primitive import primitive  # and the whole of lowering with it
 
     check_ops(target)
     original = read_program(model)

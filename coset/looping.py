@@ -11,13 +11,13 @@ from coset.dialects.hub_region_terms import is_closed
 from coset.ir.errors import CosetError
 from coset.ir.term import Term, get, input_term, rebuild, topological
 from coset.ir.types import TensorType
-from coset.lowering.kernel import Plan, Recurrence
-from coset.lowering.loops import unrolled
-from coset.lowering.plan import plan
-from coset.lowering.recurrence import LOOP
-from coset.lowering.recurrence_products import lighter_loops
-from coset.lowering.rounds import products_of_rounds
-from coset.lowering.triton import can_emit
+from coset.lowering.kernels.kernel import Plan, Recurrence
+from coset.lowering.planning.loops import unrolled
+from coset.lowering.planning.plan import plan
+from coset.lowering.planning.recurrence import LOOP
+from coset.lowering.planning.recurrence_products import lighter_loops
+from coset.lowering.planning.rounds import products_of_rounds
+from coset.lowering.triton.source import can_emit
 from coset.plan_price import PlanPrices, draft
 
 Opened = Callable[[tuple[Term, ...]], tuple[Term, ...]]

@@ -31,16 +31,16 @@ from coset.ir.program import Program
 from coset.ir.term import Term, rewritten
 from coset.kernel_options import noise, options_for
 from coset.looping import Loops
-from coset.lowering.chosen_matrix import chosen_matrix
-from coset.lowering.contraction import of_matrices
-from coset.lowering.convolution_gradients import gradient_of_convolution
-from coset.lowering.grouped import is_grouped
-from coset.lowering.kernel import Attention, Chain, Kernel, Plan, Statistics
-from coset.lowering.kinds import is_convolution_gradient
-from coset.lowering.package import Package, aten_package, refuse_foreign, write_package
-from coset.lowering.package_plan import planned_package
-from coset.lowering.primitive import Opener, primitive
-from coset.lowering.triton_choice import Choices
+from coset.lowering.kernels.kernel import Attention, Chain, Kernel, Plan, Statistics
+from coset.lowering.package.plan import planned_package
+from coset.lowering.package.program import Package, aten_package, refuse_foreign, write_package
+from coset.lowering.planning.chosen_matrix import chosen_matrix
+from coset.lowering.planning.contraction import of_matrices
+from coset.lowering.planning.convolution_gradients import gradient_of_convolution
+from coset.lowering.planning.grouped import is_grouped
+from coset.lowering.planning.kinds import is_convolution_gradient
+from coset.lowering.planning.primitive import Opener, primitive
+from coset.lowering.triton.choice import Choices
 from coset.package_memory import Planned, Solve, limited, unlimited, unplanned
 from coset.package_streams import on_streams
 from coset.plan_price import PlanPrices

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from coset.extract.work import Sizes
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
-from coset.lowering.live import Steps, lessened, peak, places_of
+from coset.lowering.arranging.live import Steps, lessened, peak, places_of
 from coset.regionwise import Solved
 from coset.task import Task, finish
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
-from coset.lowering.kernel import Plan
-from coset.lowering.memory import live_bytes
-from coset.lowering.recomputing import fewest_bytes, recomputed
+from coset.lowering.arranging.recomputing import fewest_bytes, recomputed
+from coset.lowering.kernels.kernel import Plan
+from coset.lowering.kernels.memory import live_bytes
 from coset.memory import PRICES
 from coset.plan_price import PlanPrices
 from coset.regionwise import Solved

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from coset.lowering.kernel import Plan
-from coset.lowering.streams import beside
+from coset.lowering.arranging.streams import beside
+from coset.lowering.kernels.kernel import Plan
 from coset.plan_price import PlanPrices
 
 

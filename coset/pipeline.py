@@ -30,10 +30,10 @@ from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.ir.types import Type
 from coset.legality import refuse_unwritten
-from coset.lowering.live import Steps
-from coset.lowering.onnx import Graphs, count_nodes, highest_opset, live_steps, lower, opset_of, printable, value_names, write
-from coset.lowering.onnx_standard import standard_only, without_runtimes
-from coset.lowering.onnx_write import copy_model
+from coset.lowering.arranging.live import Steps
+from coset.lowering.onnx.model import Graphs, count_nodes, highest_opset, live_steps, lower, opset_of, printable, value_names, write
+from coset.lowering.onnx.standard import standard_only, without_runtimes
+from coset.lowering.onnx.write import copy_model
 from coset.machine import find_target
 from coset.prove.certificate import Certificate
 from coset.prove.certificate_file import packed

@@ -23,9 +23,9 @@ from coset.ir.term import INPUT, AttributeItems, Term, intern, make, rebuild, to
 from coset.ir.types import DTYPES, F16, F32, I64, DType, TensorType, TokenType, Type
 from coset.kernel_options import options_for
 from coset.layouts import ROUNDS, with_layouts
-from coset.lowering.attention import KEPT as ATTENDED
-from coset.lowering.contraction import dot
-from coset.lowering.kernel import (
+from coset.lowering.arranging.layouts import is_multiplied_last, turned
+from coset.lowering.arranging.streams import Work
+from coset.lowering.kernels.kernel import (
     Apply,
     Attention,
     Buffer,
@@ -52,24 +52,25 @@ from coset.lowering.kernel import (
     scalars,
     values_of,
 )
-from coset.lowering.kinds import CONVOLUTION_GRADIENTS, COSTLY, WHOLE_ROW, is_convolution_gradient, is_light, is_product, wide
-from coset.lowering.layouts import is_multiplied_last, turned
-from coset.lowering.library_attention import BY_ROWS, CALLS, may_attend
-from coset.lowering.library_products import BIASED, is_half, is_made_behind, may_be_librarys, product_in
-from coset.lowering.memory import allocated
-from coset.lowering.plan import MOST_WALKS, plan
-from coset.lowering.rereading import WARPS, fetched_again
-from coset.lowering.scattering import LOOP
-from coset.lowering.sectors import is_in_order, moved_sectors
-from coset.lowering.streams import Work
-from coset.lowering.traffic import kernel_traffic
-from coset.lowering.triton import can_emit
-from coset.lowering.triton_boxes import boxes_of
-from coset.lowering.triton_product import is_plain
-from coset.lowering.triton_recurrence import default_choice, read_again
-from coset.lowering.triton_scalars import EIGHTS
-from coset.lowering.triton_scales import without_scales
-from coset.lowering.triton_tiling import (
+from coset.lowering.kernels.memory import allocated
+from coset.lowering.planning.attention import KEPT as ATTENDED
+from coset.lowering.planning.contraction import dot
+from coset.lowering.planning.kinds import CONVOLUTION_GRADIENTS, COSTLY, WHOLE_ROW, is_convolution_gradient, is_light, is_product, wide
+from coset.lowering.planning.library_attention import BY_ROWS, CALLS, may_attend
+from coset.lowering.planning.library_products import BIASED, is_half, is_made_behind, may_be_librarys, product_in
+from coset.lowering.planning.plan import MOST_WALKS, plan
+from coset.lowering.planning.scattering import LOOP
+from coset.lowering.planning.traffic import kernel_traffic
+from coset.lowering.planning.windows import has_windows, is_small_pool, is_thin
+from coset.lowering.triton.boxes import boxes_of
+from coset.lowering.triton.product import is_plain
+from coset.lowering.triton.recurrence import default_choice, read_again
+from coset.lowering.triton.rereading import WARPS, fetched_again
+from coset.lowering.triton.scalars import EIGHTS
+from coset.lowering.triton.scales import without_scales
+from coset.lowering.triton.sectors import is_in_order, moved_sectors
+from coset.lowering.triton.source import can_emit
+from coset.lowering.triton.tiling import (
     AREA,
     HOLDING,
     STEP,
@@ -82,7 +83,6 @@ from coset.lowering.triton_tiling import (
     takes_eights,
     unit_of,
 )
-from coset.lowering.windows import has_windows, is_small_pool, is_thin
 from coset.rules.equation import NUMERICS_ORDER
 from coset.targets.target import Form, Target
 from coset.targets.target import Kernel as Rating
@@ -331,7 +331,7 @@ class PlanPrices:
         return sum(self.sizes.bytes(type) for type in (term.type, *(each.type for each in term.operands)) if isinstance(type, TensorType))
 
     def may_be_windowed(self, term: Term) -> bool:
-        """True for a convolution that a plan may do sooner as a kernel over windows (`lowering/windows.py`) than by a library: where its
+        """True for a convolution that a plan may do sooner as a kernel over windows (`lowering/planning/windows.py`) than by a library: where its
         work takes at most so much longer as the kernels before and behind it, which it may take in. Pools have nearly no work."""
         if "windows" not in self.target.numbers or not (has_windows(term) or is_small_pool(term)):
             return False

@@ -12,7 +12,7 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.ir.types import Type
-from coset.lowering.plan import MOST_WALKS
+from coset.lowering.planning.plan import MOST_WALKS
 from coset.plan_price import Judge, PlanPrices, has_eights
 from coset.regionwise import Planned, Solved
 from coset.targets.target import Target

@@ -15,7 +15,7 @@ from coset.ir.errors import CosetError
 from coset.ir.op import Array
 from coset.ir.term import CONSTANT, Term, topological
 from coset.ir.types import TensorType
-from coset.lowering.onnx import part_model
+from coset.lowering.onnx.model import part_model
 from coset.worker import Lost
 
 MOST_BYTES = 1 << 26  # of constants, above which they are computed by the evaluator: a model that holds them is a copy

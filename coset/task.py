@@ -37,7 +37,7 @@ from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.term import Term, topological
 from coset.kernels import kernel_errors
-from coset.lowering.onnx_named import first_version
+from coset.lowering.onnx.named import first_version
 from coset.own_rules import OwnRules, own_rules, warn
 from coset.regionwise import Solved, solve
 from coset.rules.definition import definition_of, is_defined, is_kernel

@@ -10,9 +10,9 @@ from coset.extract.work import Product as Sides
 from coset.ir.dims import Dim
 from coset.ir.term import Term
 from coset.ir.types import DType, TensorType
-from coset.lowering.index_arithmetic import linear
-from coset.lowering.kernel import Load, Plan, Product, scalars
-from coset.lowering.triton_dims import address
+from coset.lowering.kernels.addresses import address
+from coset.lowering.kernels.index_arithmetic import linear
+from coset.lowering.kernels.kernel import Load, Plan, Product, scalars
 
 _VECTOR = 128  # bits of one load at most
 _TILE = 128  # columns of a tile at most: windows are read anew for each

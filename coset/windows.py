@@ -10,9 +10,9 @@ from functools import cached_property
 
 from coset.ir.program import Program
 from coset.ir.term import Term, topological
-from coset.lowering.kernel import Plan
-from coset.lowering.plan import opened, plan
-from coset.lowering.triton import can_emit
+from coset.lowering.kernels.kernel import Plan
+from coset.lowering.planning.plan import opened, plan
+from coset.lowering.triton.source import can_emit
 from coset.plan_price import PlanPrices
 from coset.rules.equation import NUMERICS_ORDER
 from coset.targets.target import Target

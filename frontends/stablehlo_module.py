@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from coset.ir.errors import CosetError
-from coset.ir.extras import MissingExtra
+from coset.ir.extras import MissingExtra, install
 from coset.ir.place import Place
 
 Module = Any  # torch_mlir.ir.Module; the wheel has no stubs
@@ -28,7 +28,7 @@ def mlir() -> Any:
     try:
         from torch_mlir import ir
     except ImportError as error:
-        raise MissingExtra("reading StableHLO needs MLIR, which is not installed", help="pip install 'coset[mlir]'") from error
+        raise MissingExtra("reading StableHLO needs MLIR, which is not installed", help=install("mlir")) from error
     return ir
 
 

@@ -347,11 +347,17 @@ def define_all(entries: Sequence[syntax.OpEntry], dialects: Mapping[str, str], d
         errors += [circle for entry in new if (circle := _circle(entry)) is not None]
     if errors:
         for _, op in fresh:
-            _DEFINITIONS.pop(op.name, None)
-            CLAUSES.pop(op.name, None)
-            OWN.pop(op.name, None)
-            withdraw(op)
+            forget(op)
     return errors
+
+
+def forget(op: Op) -> None:
+    """Withdraw an op and what defines it."""
+    for registry in (_DEFINITIONS, CLAUSES, OWN):
+        registry.pop(op.name, None)
+    _expansion.cache_clear()  # of an op of this name that means something else
+    _unquestioned.cache_clear()
+    withdraw(op)
 
 
 def _own(name: str, dialects: Mapping[str, str]) -> dict[str, str]:

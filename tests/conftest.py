@@ -8,8 +8,7 @@ import pytest
 from hypothesis import settings
 
 from coset.backends.triton_runtime import Compiler, Interpreter, OnDevice, Runner
-from coset.ir.registry import withdraw
-from coset.rules.definition import _DEFINITIONS
+from coset.rules.definition import _DEFINITIONS, forget
 from coset.rules.elaborated import DIALECTS, LIBRARY
 
 MISSING = "Triton is not installed (make gpu)"
@@ -30,7 +29,7 @@ def no_definitions_left() -> Iterator[None]:
     yield
     for name in set(_DEFINITIONS) - before:
         if _DEFINITIONS[name].directory.resolve() not in (LIBRARY, DIALECTS):
-            withdraw(_DEFINITIONS.pop(name).op)
+            forget(_DEFINITIONS[name].op)
 
 
 @pytest.fixture(scope="module")

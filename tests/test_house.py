@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import tomllib
 from pathlib import Path
 
@@ -22,9 +23,13 @@ LAYERS = {  # DESIGN section 3: what each layer may import
     "extract": {"ir", "dialects", "targets", "egraph"},
 }
 DATA = {"rules.library": "rules/library"}  # folders that hold no code
-PARTS = {"prove.second": "prove/second"}  # packages inside a layer
+FOLDERS = {  # packages inside a layer: by job; what each imports makes no circle
+    "prove": ("second",),
+    "lowering": ("kernels", "planning", "arranging", "torch", "triton", "package", "onnx", "stablehlo"),
+}
+PARTS = {f"{layer}.{name}": f"{layer}/{name}" for layer, names in FOLDERS.items() for name in names}
 JOBS = ("proving", "calibration", "tuning", "commands", "explaining", "reporting")  # jobs of more than a file, in folders of coset/ itself
-COPIED = ("lowering/package_runtime.py", "lowering/package_tiles.py")  # texts of packages
+COPIED = ("lowering/package/runtime.py", "lowering/package/tiles.py")  # texts of packages
 DOORS = {  # third-party package -> where it may be imported
     "egglog": ("egraph/door.py",),
     "lark": ("rules/",),
@@ -32,7 +37,7 @@ DOORS = {  # third-party package -> where it may be imported
     "scipy": ("extract/",),
     "onnx": ("frontends/onnx", "lowering/onnx", "backends/onnx"),
     "onnxruntime": ("backends/onnxruntime.py",),
-    "torch": ("frontends/torch", "backends/torch", "lowering/aten_functions", *COPIED),
+    "torch": ("frontends/torch", "backends/torch", "lowering/torch/functions", *COPIED),
     "triton": ("lowering/triton", "backends/triton", *COPIED),
     "jax": ("frontends/jax", "backends/jax"),
     "torch_mlir": ("frontends/stablehlo", "frontends/mlir", "backends/stablehlo", "backends/mlir"),
@@ -70,6 +75,22 @@ def test_imports_stay_in_their_layer_and_behind_their_door(path: Path) -> None:
             assert rest and rest[0] in LAYERS[layer] | {layer}, f"{place}:{line}: {layer} may not import coset.{'.'.join(rest)}"
         if head in DOORS:
             assert str(place).startswith(DOORS[head]), f"{place}:{line}: {head} is imported behind another door: {DOORS[head]}"
+
+
+@pytest.mark.parametrize("layer", ["lowering"])
+def test_the_folders_of_a_layer_make_no_circle(layer: str) -> None:
+    """All files are in folders, and each folder imports what stands before it in some one order."""
+    needs: dict[str, set[str]] = {name: set() for name in FOLDERS[layer]}
+    for path in sorted((ROOT / layer).rglob("*.py")):
+        own = path.relative_to(ROOT / layer).parts[0]
+        if own == "__init__.py":
+            continue
+        for _, module in imports(path):
+            head = module.split(".")[:3]
+            if head[:2] == ["coset", layer] and head[2] != own:
+                needs[own].add(head[2])
+    assert list(graphlib.TopologicalSorter(needs).static_order()), needs  # raises CycleError with the circle
+    assert set(needs).union(*needs.values()) == set(FOLDERS[layer])
 
 
 def test_folders_links_and_packaging_are_one_list() -> None:

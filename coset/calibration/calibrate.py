@@ -21,7 +21,7 @@ from coset.calibration.cases import LONG, SHORT, Case, cases
 from coset.extract.fit import Quality, Wanted, every, fit, quality
 from coset.ir.errors import CosetError
 from coset.ir.held import working_folder
-from coset.lowering.onnx import write
+from coset.lowering.onnx.model import write
 from coset.machine import this_machine
 from coset.targets.target import Target
 from coset.targets.write import overlay

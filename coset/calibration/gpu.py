@@ -27,11 +27,11 @@ from coset.ir.program import Program
 from coset.ir.term import Term, make
 from coset.ir.types import DTYPES
 from coset.kernel_options import options_for
-from coset.lowering.package import write_package
-from coset.lowering.package_plan import planned_package
-from coset.lowering.plan import plan
-from coset.lowering.primitive import primitive
-from coset.lowering.triton import can_emit
+from coset.lowering.package.plan import planned_package
+from coset.lowering.package.program import write_package
+from coset.lowering.planning.plan import plan
+from coset.lowering.planning.primitive import primitive
+from coset.lowering.triton.source import can_emit
 from coset.machine import this_machine
 from coset.targets.target import Kernel, Target
 from coset.timing import Protocol, measure

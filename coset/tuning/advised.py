@@ -9,8 +9,8 @@ from typing import Any
 
 from coset.backends.profile import Place
 from coset.ir.errors import CosetError
-from coset.lowering.triton_choice import Choices
-from coset.lowering.triton_launch import Options
+from coset.lowering.triton.choice import Choices
+from coset.lowering.triton.launch import Options
 from coset.package_memory import Planned
 from coset.targets.target import Target
 from coset.task import Searched, Task

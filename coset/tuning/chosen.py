@@ -8,7 +8,7 @@ from pathlib import Path
 
 from coset.backends.profile import Place
 from coset.backends.tuning_profile import Raced, Timed, Tunings, reading
-from coset.lowering.triton_choice import Choice, Choices, Chosen
+from coset.lowering.triton.choice import Choice, Choices, Chosen
 from coset.targets.target import Target
 
 Kernels = Mapping[str, Chosen]  # by key

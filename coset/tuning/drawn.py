@@ -10,10 +10,10 @@ import numpy as np
 from coset.dialects.hub_scalars import cast
 from coset.ir.dims import evaluate
 from coset.ir.types import BOOL, DType
-from coset.lowering.kernel import Buffer, Computed, Grouped, Load, Scalar, Scatter, reads, scalars, writes
-from coset.lowering.safetensors import stored_array
-from coset.lowering.scattering import SORTED
-from coset.lowering.triton_dims import span
+from coset.lowering.kernels.addresses import span
+from coset.lowering.kernels.kernel import Buffer, Computed, Grouped, Load, Scalar, Scatter, reads, scalars, writes
+from coset.lowering.package.safetensors import stored_array
+from coset.lowering.planning.scattering import SORTED
 from coset.tuning.tunable import Tunable
 
 Array = np.ndarray[Any, Any]

@@ -19,12 +19,12 @@ from coset.fault import Runs
 from coset.feeds import Feed
 from coset.ir.errors import CosetError
 from coset.ir.types import DType
-from coset.lowering.kernel import Attention, Grouped, Loop, Product, Recurrence, Rows, Scan, Scatter, reads, writes
-from coset.lowering.triton import Emission
-from coset.lowering.triton_choice import Choice
-from coset.lowering.triton_dims import number_of
-from coset.lowering.triton_scales import without_scales
-from coset.lowering.triton_tiling import takes_eights
+from coset.lowering.kernels.addresses import number_of
+from coset.lowering.kernels.kernel import Attention, Grouped, Loop, Product, Recurrence, Rows, Scan, Scatter, reads, writes
+from coset.lowering.triton.choice import Choice
+from coset.lowering.triton.scales import without_scales
+from coset.lowering.triton.source import Emission
+from coset.lowering.triton.tiling import takes_eights
 from coset.tuning.drawn import Array, drawn, elements
 from coset.tuning.tunable import Tunable
 

@@ -14,10 +14,10 @@ from coset.ir.constants import INLINE_ELEMENTS, Constant
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import Term, topological
-from coset.lowering.kernel import Library, Plan, reads, writes
-from coset.lowering.triton import emit, refusal
-from coset.lowering.triton_key import key_of
-from coset.lowering.triton_launch import Options
+from coset.lowering.kernels.kernel import Library, Plan, reads, writes
+from coset.lowering.triton.key import key_of
+from coset.lowering.triton.launch import Options
+from coset.lowering.triton.source import emit, refusal
 from coset.package_memory import Planned, unlimited
 from coset.plan_price import PlanPrices
 from coset.task import Searched, Task, refuse_idle, solve_task

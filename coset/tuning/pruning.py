@@ -15,7 +15,7 @@ from coset.backends.triton_runtime import Compiler, architecture, triton_version
 from coset.backends.tuning_profile import Facts, Tunings
 from coset.ir.errors import CosetError
 from coset.ir.extras import MissingExtra
-from coset.lowering.triton_choice import Choice
+from coset.lowering.triton.choice import Choice
 from coset.targets.target import Target
 from coset.tuning.tunable import Tunable
 

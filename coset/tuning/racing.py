@@ -16,10 +16,10 @@ from coset.ir.held import working_folder
 from coset.ir.program import Program
 from coset.kernel_options import noise
 from coset.lower import compare
-from coset.lowering.package import write_package
-from coset.lowering.package_plan import planned_package
-from coset.lowering.triton_choice import Choices
-from coset.lowering.triton_launch import Options
+from coset.lowering.package.plan import planned_package
+from coset.lowering.package.program import write_package
+from coset.lowering.triton.choice import Choices
+from coset.lowering.triton.launch import Options
 from coset.task import Task
 from coset.tuning.chosen import kernels_of
 from coset.tuning.measuring import Bench

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from coset.lowering.kernel import Computed, Library, Plan
-from coset.lowering.triton import Emission, emit, module_of, refusal
-from coset.lowering.triton_alternatives import alternatives
-from coset.lowering.triton_choice import Choice
-from coset.lowering.triton_key import key_of
-from coset.lowering.triton_launch import Options
-from coset.lowering.triton_predicted import predicted
+from coset.lowering.kernels.kernel import Computed, Library, Plan
+from coset.lowering.triton.alternatives import alternatives
+from coset.lowering.triton.choice import Choice
+from coset.lowering.triton.key import key_of
+from coset.lowering.triton.launch import Options
+from coset.lowering.triton.predicted import predicted
+from coset.lowering.triton.source import Emission, emit, module_of, refusal
 from coset.targets.target import Target
 
 KEPT = 16  # alternatives of a kernel that are compiled, beside the default

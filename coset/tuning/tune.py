@@ -20,7 +20,7 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.kernel_options import options_for
 from coset.lower import DIALECT, searched
-from coset.lowering.triton_launch import Options
+from coset.lowering.triton.launch import Options
 from coset.reference import read_program
 from coset.targets.target import Target
 from coset.task import Job, Progress, Task

@@ -14,7 +14,7 @@ import coset.dialects  # noqa: F401  (fills the registry)
 from coset.ir.dims import Dim, add, evaluate, multiply, symbol
 from coset.ir.op import get_op
 from coset.ir.types import F32, I32, U8
-from coset.lowering.kernel import (
+from coset.lowering.kernels.kernel import (
     Apply,
     Buffer,
     Fold,
@@ -34,7 +34,7 @@ from coset.lowering.kernel import (
     State,
     Store,
 )
-from coset.lowering.triton import emit, kernel_source
+from coset.lowering.triton.source import emit, kernel_source
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
@@ -162,7 +162,7 @@ import sys
 import numpy as np
 from coset.backends.triton_child import Memory
 from coset.backends.triton_runtime import Device
-from coset.lowering.triton import emit, kernel_source
+from coset.lowering.triton.source import emit, kernel_source
 from tests.lowering.test_triton_rows import softmax
 from coset.ir.dims import symbol
 kernel, plan = softmax(symbol("n"), 10)

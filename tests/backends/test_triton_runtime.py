@@ -12,11 +12,11 @@ from coset.backends.triton_runtime import TARGETS, Compiler, OnDevice, Runner
 from coset.ir.dims import Dim, symbol
 from coset.ir.errors import CosetError
 from coset.ir.types import BF16, DTYPES, F16, F32, F64
-from coset.lowering.kernel import Plan
-from coset.lowering.plan import plan as planned
-from coset.lowering.triton import Launch, Options, Rounding, can_emit, emit, kernel_source
-from coset.lowering.triton_choice import Choice
-from coset.lowering.triton_launch import Argument
+from coset.lowering.kernels.kernel import Plan
+from coset.lowering.planning.plan import plan as planned
+from coset.lowering.triton.choice import Choice
+from coset.lowering.triton.launch import Argument
+from coset.lowering.triton.source import Launch, Options, Rounding, can_emit, emit, kernel_source
 from tests.lowering import test_triton_attention, test_triton_pointwise, test_triton_product, test_triton_rows
 from tests.lowering.attention_cases import Backward, Case
 from tests.lowering.test_triton_pointwise import chain, transposed

@@ -38,7 +38,7 @@ from coset.ir.program import Program
 from coset.ir.specialized import specialized
 from coset.ir.term import Term, input_term, make
 from coset.ir.types import TensorType, TupleType, Type
-from coset.lowering.stablehlo import write_stablehlo
+from coset.lowering.stablehlo.module import write_stablehlo
 from coset.prove.error_bound import evaluate_bounded
 from coset.prove.promise import difference_of
 from coset.prove.values import fits

@@ -14,8 +14,8 @@ from onnx import TensorProto, helper, numpy_helper
 import coset
 from coset.ir.term import make
 from coset.ir.types import F32, TensorType
-from coset.lowering.onnx_plan import Context, Refused
-from coset.lowering.onnx_print import print_term
+from coset.lowering.onnx.calls import Context, Refused
+from coset.lowering.onnx.printers import print_term
 
 BATCH, LENGTH, WIDTH, HEADS = 2, 5, 24, 3
 MASKS: dict[str, tuple[int, ...]] = {

@@ -15,7 +15,7 @@ from coset.calibration.cases import SHORT, Case, cases
 from coset.cli import run
 from coset.extract.fit import Measured, predicted
 from coset.ir.errors import CosetError
-from coset.lowering.onnx import count_nodes
+from coset.lowering.onnx.model import count_nodes
 from coset.machine import find_target
 from coset.targets.target import get_target
 
@@ -100,7 +100,7 @@ def test_a_run_goes_on_where_one_was_cut_off_and_cpu_is_what_it_found(
 
 
 def _model(folder: Path) -> Path:
-    from coset.lowering.onnx import write
+    from coset.lowering.onnx.model import write
 
     write(SMALL[0].chain(2), folder / "m.onnx")
     return folder / "m.onnx"

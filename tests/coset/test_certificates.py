@@ -23,7 +23,7 @@ from coset.ir.evaluate import evaluate
 from coset.ir.program import Program
 from coset.ir.term import constant, input_term, make
 from coset.ir.types import F32, TensorType
-from coset.lowering.onnx import write
+from coset.lowering.onnx.model import write
 from coset.own_rules import NO_RULES
 from coset.prove.certificate import Certificate
 from coset.prove.certificate_file import packed

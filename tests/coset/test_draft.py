@@ -23,7 +23,7 @@ from coset.backends.onnxruntime import Session
 from coset.cli import run
 from coset.draft import Draft
 from coset.ir.errors import CosetError
-from coset.lowering.onnx import write
+from coset.lowering.onnx.model import write
 from coset.running import stored
 from coset.targets.running import KEY
 from coset.task import Job
@@ -57,7 +57,7 @@ def model(tmp_path: Path) -> Path:
 def names(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The files that a model `out.onnx` is made of."""
     if request.param:
-        monkeypatch.setattr("coset.lowering.onnx.EXTERNAL_BYTES", W.nbytes - 1)
+        monkeypatch.setattr("coset.lowering.onnx.model.EXTERNAL_BYTES", W.nbytes - 1)
     return ["out.onnx", "out.onnx.DIGEST.data"] if request.param else ["out.onnx"]
 
 

@@ -13,7 +13,7 @@ from coset.cli import run
 from coset.evaluated import EVALUATOR, compared, cut
 from coset.frontends.onnx import import_model
 from coset.ir.errors import CosetError
-from coset.lowering.onnx import lower
+from coset.lowering.onnx.model import lower
 from coset.targets.running import KEY
 
 

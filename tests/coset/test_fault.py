@@ -25,8 +25,8 @@ from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.types import F32
 from coset.lower import Check
-from coset.lowering import aten_kernel, triton
-from coset.lowering.kernel import (
+from coset.lowering.arranging.recomputing import fewest_bytes, recomputed
+from coset.lowering.kernels.kernel import (
     Apply,
     Computed,
     Grouped,
@@ -41,12 +41,13 @@ from coset.lowering.kernel import (
     stores_of,
     with_stores,
 )
-from coset.lowering.package import write_package
-from coset.lowering.package_plan import planned_package
-from coset.lowering.plan import plan
-from coset.lowering.recomputing import fewest_bytes, recomputed
-from coset.lowering.triton import can_emit
-from coset.lowering.triton_launch import Emission
+from coset.lowering.package.plan import planned_package
+from coset.lowering.package.program import write_package
+from coset.lowering.planning.plan import plan
+from coset.lowering.torch import kernel as aten_kernel
+from coset.lowering.triton import source as triton
+from coset.lowering.triton.launch import Emission
+from coset.lowering.triton.source import can_emit
 from coset.machine import get_target
 from coset.rules.library import load
 from coset.rules.lock import NAME, Locked, save_lock, text_hash

@@ -16,13 +16,13 @@ from coset.ir.dims import Dim, symbol
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, input_term
 from coset.ir.types import BF16, F16, F32, F64, DType, TensorType
-from coset.lowering.kernel import Buffer, Library, Load, Loop, Plan, Pointwise, Rows, Store, reads, writes
-from coset.lowering.layouts import movable, turned, wanted
-from coset.lowering.plan import plan
-from coset.lowering.plan_text import show
-from coset.lowering.recomputing import in_place
-from coset.lowering.triton import can_emit
-from coset.lowering.triton_shared import _begins
+from coset.lowering.arranging.layouts import movable, turned, wanted
+from coset.lowering.arranging.recomputing import in_place
+from coset.lowering.kernels.kernel import Buffer, Library, Load, Loop, Plan, Pointwise, Rows, Store, reads, writes
+from coset.lowering.kernels.plan_text import show
+from coset.lowering.planning.plan import plan
+from coset.lowering.triton.shared import _begins
+from coset.lowering.triton.source import can_emit
 from coset.plan_price import PlanPrices
 from coset.targets.target import Target, get_target
 from coset.windows import Planning

@@ -9,9 +9,9 @@ import pytest
 
 from coset.egraph.limits import Limits
 from coset.lower import searched
-from coset.lowering.kernel import Attention, Plan
-from coset.lowering.plan import plan
-from coset.lowering.triton import can_emit, refusal
+from coset.lowering.kernels.kernel import Attention, Plan
+from coset.lowering.planning.plan import plan
+from coset.lowering.triton.source import can_emit, refusal
 from coset.reference import read_program
 from coset.targets.target import get_target
 from coset.task import Job, Task, finish, solve_task

@@ -21,9 +21,9 @@ from coset.frontends.torch_capture import decompositions  # noqa: E402
 from coset.frontends.torch_fx import import_graph  # noqa: E402
 from coset.ir.program import Program  # noqa: E402
 from coset.lower import Check, Lowering, lower, searched  # noqa: E402
-from coset.lowering.kernel import Attention, Chain, Plan, Statistics, writes  # noqa: E402
-from coset.lowering.plan import plan  # noqa: E402
-from coset.lowering.triton import can_emit, refusal  # noqa: E402
+from coset.lowering.kernels.kernel import Attention, Chain, Plan, Statistics, writes  # noqa: E402
+from coset.lowering.planning.plan import plan  # noqa: E402
+from coset.lowering.triton.source import can_emit, refusal  # noqa: E402
 from coset.reference import read_program  # noqa: E402
 from coset.targets.target import get_target  # noqa: E402
 from coset.task import Job, finish, solve_task  # noqa: E402

@@ -26,7 +26,7 @@ from coset.ir.program import Program  # noqa: E402
 from coset.ir.term import Term, input_term, make  # noqa: E402
 from coset.ir.types import F32, TensorType  # noqa: E402
 from coset.lower import Lowering, lower, searched  # noqa: E402
-from coset.lowering.convolution_gradients import gradient_of_convolution  # noqa: E402
+from coset.lowering.planning.convolution_gradients import gradient_of_convolution  # noqa: E402
 from coset.machine import find_target  # noqa: E402
 from coset.reference import read_program  # noqa: E402
 from coset.rules.definition import evaluate_defined  # noqa: E402

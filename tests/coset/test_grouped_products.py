@@ -13,10 +13,10 @@ from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make
 from coset.ir.types import F32, I64, TensorType
 from coset.lower import searched
-from coset.lowering.chosen_matrix import chosen_matrix
-from coset.lowering.contraction import dot as thin
-from coset.lowering.grouped import KEPT, is_grouped
-from coset.lowering.primitive import primitive
+from coset.lowering.planning.chosen_matrix import chosen_matrix
+from coset.lowering.planning.contraction import dot as thin
+from coset.lowering.planning.grouped import KEPT, is_grouped
+from coset.lowering.planning.primitive import primitive
 from coset.machine import find_target
 from coset.rules.definition import evaluate_defined
 from coset.task import Job, finish, solve_task

@@ -25,7 +25,7 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.registry import all_ops
 from coset.ir.term import make
-from coset.lowering.stablehlo import print_stablehlo
+from coset.lowering.stablehlo.module import print_stablehlo
 from coset.targets.target import get_target
 
 SHAPES = [(16, 64), (64, 256), (256, 8), (8, 32), (8, 32)]

@@ -17,10 +17,10 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make
 from coset.ir.types import BF16, BOOL, F16, F32, F64, DType, TensorType
-from coset.lowering.kernel import Attention, Library, Plan
-from coset.lowering.library_attention import BY_HEADS, BY_ROWS, CALLS, may_attend, with_attentions
-from coset.lowering.plan import plan
-from coset.lowering.plan_text import show
+from coset.lowering.kernels.kernel import Attention, Library, Plan
+from coset.lowering.kernels.plan_text import show
+from coset.lowering.planning.library_attention import BY_HEADS, BY_ROWS, CALLS, may_attend, with_attentions
+from coset.lowering.planning.plan import plan
 from coset.plan_price import PlanPrices, draft
 from coset.rules.definition import evaluate_defined
 from coset.targets.target import get_target
@@ -225,8 +225,8 @@ def test_a_package_gives_the_same(name: str, tmp_path: Path) -> None:
     """torch's function beside the evaluator, whose definition multiplies, scales and weighs."""
     pytest.importorskip("torch", reason="torch is not installed")
     from coset.lower import in_a_child
-    from coset.lowering.package import write_package
-    from coset.lowering.package_plan import planned_package
+    from coset.lowering.package.plan import planned_package
+    from coset.lowering.package.program import write_package
 
     roots, sizes = CASES[name]
     program = draft(roots)
@@ -265,8 +265,8 @@ def test_what_a_library_made_is_read_in_another_shape() -> None:
 def test_the_shape_of_an_input_is_taken_at_the_call(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     from coset.lower import in_a_child
-    from coset.lowering.package import write_package
-    from coset.lowering.package_plan import planned_package
+    from coset.lowering.package.plan import planned_package
+    from coset.lowering.package.program import write_package
 
     rows = symbol("n")
     x = half(rows, 4, 8)

@@ -15,11 +15,11 @@ from coset.ir.dims import Dim, symbol
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make
 from coset.ir.types import BF16, F16, F32, F64, I8, DType, TensorType
-from coset.lowering.kernel import Library, Plan, Product
-from coset.lowering.library_products import may_be_librarys
-from coset.lowering.plan import plan
-from coset.lowering.triton_launch import Options
-from coset.lowering.triton_product import emit_product
+from coset.lowering.kernels.kernel import Library, Plan, Product
+from coset.lowering.planning.library_products import may_be_librarys
+from coset.lowering.planning.plan import plan
+from coset.lowering.triton.launch import Options
+from coset.lowering.triton.product import emit_product
 from coset.plan_price import PlanPrices, draft
 from coset.targets.target import get_target
 from coset.windows import Planning
@@ -276,8 +276,8 @@ def test_a_library_gives_the_same(count: Dim, tmp_path: Path) -> None:
     pytest.importorskip("triton", reason="Triton is not installed")
     from coset.ir.evaluate import evaluate_program
     from coset.lower import in_a_child
-    from coset.lowering.package import write_package
-    from coset.lowering.package_plan import planned_package
+    from coset.lowering.package.plan import planned_package
+    from coset.lowering.package.program import write_package
 
     program = network(count)
     planned = Planning(program, H200, {"n": 48}).cheapest(cheap_library())
@@ -302,8 +302,8 @@ def test_half_precision_of_a_library_gives_the_same(tmp_path: Path) -> None:
     from coset.backends.torch_loaded import LoadedPackage
     from coset.ir.evaluate import evaluate_program
     from coset.lower import in_a_child
-    from coset.lowering.package import write_package
-    from coset.lowering.package_plan import planned_package
+    from coset.lowering.package.plan import planned_package
+    from coset.lowering.package.program import write_package
 
     x, w, v = half(3, 20, 24), half(24, 32, name="w"), half(40, 32, name="v")
     y = biased(dot(x, w, lhs_contract=(2,), rhs_contract=(0,)), "b")
@@ -328,7 +328,7 @@ def test_half_precision_of_a_library_gives_the_same(tmp_path: Path) -> None:
 def test_how_a_library_sums_is_set_and_set_back() -> None:
     """Sums of 16-bit floats are kept in f32 while a package runs, whatever else torch is told."""
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    from coset.lowering.package_runtime import precision
+    from coset.lowering.package.runtime import precision
 
     matmul = torch.backends.cuda.matmul
     names = [f"allow_{kind}_reduced_precision_reduction" for kind in ("fp16", "bf16")] + ["allow_fp16_accumulation"]

@@ -94,7 +94,7 @@ def test_a_loop_of_too_many_rounds_is_the_hosts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One whose matrix is more than a kernel holds."""
-    monkeypatch.setattr("coset.lowering.loops.MOST_ROUNDS", 4)
+    monkeypatch.setattr("coset.lowering.planning.loops.MOST_ROUNDS", 4)
     model = tmp_path / "recurrence.mlir"
     model.write_text(RECURRENCE.replace("LIMIT", "12").replace("16", "80"))
     report = lowered(model, tmp_path / "out", code="torch")

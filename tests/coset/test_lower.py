@@ -20,7 +20,7 @@ from coset.cli import run
 from coset.egraph.limits import Limits
 from coset.ir.errors import CosetError
 from coset.lower import Check
-from coset.lowering.stablehlo import print_stablehlo
+from coset.lowering.stablehlo.module import print_stablehlo
 from coset.targets.target import all_targets, get_target
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "lowering"))  # programs of the kernel families

@@ -20,8 +20,8 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import F32, tensor
-from coset.lowering.onnx import write
-from coset.lowering.stablehlo import write_stablehlo
+from coset.lowering.onnx.model import write
+from coset.lowering.stablehlo.module import write_stablehlo
 from coset.measured import Candidate, Outcome, race
 from coset.targets.target import get_target
 

@@ -20,8 +20,8 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import input_term, make
 from coset.ir.types import F32, tensor
-from coset.lowering.live import places_of
-from coset.lowering.onnx import live_steps, lower
+from coset.lowering.arranging.live import places_of
+from coset.lowering.onnx.model import live_steps, lower
 
 
 def fans(path: Path) -> Path:

@@ -30,7 +30,7 @@ torch = pytest.importorskip("torch")
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 from coset.backends.torch_loaded import imported  # noqa: E402
-from coset.lowering import package_runtime  # noqa: E402
+from coset.lowering.package import runtime as package_runtime  # noqa: E402
 from tests.sampled import sampled  # noqa: E402
 
 TARGET = "nvidia-h200"

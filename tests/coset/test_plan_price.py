@@ -16,9 +16,9 @@ from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make, topological
 from coset.ir.types import F16, F32, I32, TensorType
 from coset.lower import EVERY_OPSET
-from coset.lowering.plan import plan
-from coset.lowering.primitive import primitive
-from coset.lowering.triton import can_emit
+from coset.lowering.planning.plan import plan
+from coset.lowering.planning.primitive import primitive
+from coset.lowering.triton.source import can_emit
 from coset.plan_price import Judge, PlanPrices, draft
 from coset.regionwise import Solved
 from coset.rules.definition import evaluate_defined

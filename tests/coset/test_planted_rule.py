@@ -14,7 +14,7 @@ from coset.cli import run
 from coset.ir.program import Program
 from coset.ir.term import input_term, make
 from coset.ir.types import F32, TensorType
-from coset.lowering.onnx import write
+from coset.lowering.onnx.model import write
 from coset.prove.certificate_file import packed
 from coset.prove.contents import by_content
 from coset.proving.certify import certificate_of

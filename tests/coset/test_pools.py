@@ -11,7 +11,7 @@ from onnx import helper, numpy_helper
 import coset
 from coset.backends.onnxruntime import Session
 from coset.frontends.onnx import import_model
-from coset.lowering.onnx import lower
+from coset.lowering.onnx.model import lower
 
 RNG = np.random.default_rng(0)
 PADS = np.array([0, 0, 1, 2, 0, 0, 2, 1])

@@ -101,7 +101,7 @@ def test_matrices_that_a_program_does_not_hold_stay_products(tmp_path: Path) -> 
 
 def test_prices_grow_with_rounds_and_with_what_waits() -> None:
     """Each round takes what one takes at least, each fold that a state waits for more."""
-    from coset.lowering.plan import plan
+    from coset.lowering.planning.plan import plan
     from tests.lowering.plan_cases import CASES
 
     prices = PlanPrices(get_target("nvidia-h200"), {"s": 100, "n": 5})

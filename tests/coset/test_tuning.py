@@ -134,7 +134,7 @@ def test_the_whole_path_once_in_triton_s_interpreter(store: Tunings) -> None:
 
 @pytest.fixture
 def onnx_model(tmp_path: Path) -> Path:
-    from coset.lowering.onnx import write
+    from coset.lowering.onnx.model import write
 
     x = x_("x", F32, 24, 40)
     path = tmp_path / "model.onnx"

@@ -26,7 +26,7 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.types import F32
 from coset.lower import Check, Lowering, lower
-from coset.lowering.triton_choice import Choice, Chosen
+from coset.lowering.triton.choice import Choice, Chosen
 from coset.targets.target import get_target
 from coset.tuning import tune as tune_module
 from coset.tuning.chosen import advice, best, default_row, fastest

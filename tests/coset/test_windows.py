@@ -13,10 +13,10 @@ from coset.extract.work import Product as Sides
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term
 from coset.ir.types import F16, F32, DType, TensorType
-from coset.lowering.kernel import Library, Plan, Product
-from coset.lowering.layouts import laid_out
-from coset.lowering.plan import plan
-from coset.lowering.triton import can_emit
+from coset.lowering.arranging.layouts import laid_out
+from coset.lowering.kernels.kernel import Library, Plan, Product
+from coset.lowering.planning.plan import plan
+from coset.lowering.triton.source import can_emit
 from coset.plan_price import PlanPrices
 from coset.targets.target import Target, get_target
 from coset.window_price import gathered, lies_beside, padded

@@ -18,10 +18,10 @@ from coset.backends.tuning_profile import Facts, Tunings
 from coset.feeds import Feed
 from coset.ir.program import Program
 from coset.ir.types import F32
-from coset.lowering.plan import plan
-from coset.lowering.triton import Emission, can_emit
-from coset.lowering.triton_choice import Choice
-from coset.lowering.triton_launch import Options
+from coset.lowering.planning.plan import plan
+from coset.lowering.triton.choice import Choice
+from coset.lowering.triton.launch import Options
+from coset.lowering.triton.source import Emission, can_emit
 from coset.targets.target import get_target
 from coset.tuning.measuring import Bench
 from coset.tuning.tunable import Tunable, tunables

@@ -84,7 +84,7 @@ def test_text_comes_in_and_goes_out_and_is_run() -> None:
     pytest.importorskip("torch_mlir")
     from coset.backends.stablehlo_interpreter import Interpreter
     from coset.frontends.stablehlo import import_stablehlo
-    from coset.lowering.stablehlo import print_stablehlo
+    from coset.lowering.stablehlo.module import print_stablehlo
 
     program = import_stablehlo(TEXT)
     (scan,) = [term for term in program.terms() if term.op is SCAN]

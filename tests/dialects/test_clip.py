@@ -17,7 +17,7 @@ from coset.ir.builtin import absent
 from coset.ir.program import Program
 from coset.ir.term import input_term, make
 from coset.ir.types import F32, tensor
-from coset.lowering.onnx import lower
+from coset.lowering.onnx.model import lower
 from coset.proving.prove import Proving, prove
 from coset.reference import values_of
 

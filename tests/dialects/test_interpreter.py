@@ -34,7 +34,7 @@ from coset.ir.op import Op
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, get, input_term, make
 from coset.ir.types import DTYPES, TensorType, TupleType, dtype_of
-from coset.lowering.stablehlo import print_stablehlo
+from coset.lowering.stablehlo.module import print_stablehlo
 
 Array = np.ndarray[Any, Any]
 MEANT = [op for op in HUB if op.meaning is not None]

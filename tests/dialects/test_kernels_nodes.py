@@ -25,7 +25,7 @@ from coset.ir.dims import symbol
 from coset.ir.evaluate import evaluate
 from coset.ir.op import find_op
 from coset.ir.types import F32, TensorType
-from coset.lowering.onnx import lower
+from coset.lowering.onnx.model import lower
 from coset.rules.definition import evaluate_defined
 
 assert contrib_attention_cases and contrib_standard_cases and contrib_mixed_cases and contrib_other_cases

@@ -14,7 +14,7 @@ from coset.dialects.onnx_node import define
 from coset.frontends.onnx import import_model
 from coset.ir.evaluate import evaluate
 from coset.ir.term import Term, input_term
-from coset.lowering.onnx import lower
+from coset.lowering.onnx.model import lower
 from coset.rules.definition import evaluate_defined
 from tests.dialects.onnx_runs import assert_close
 

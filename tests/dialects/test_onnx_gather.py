@@ -11,7 +11,7 @@ import pytest
 
 from coset.backends.onnxruntime import Session
 from coset.frontends.onnx import import_model
-from coset.lowering.onnx import lower
+from coset.lowering.onnx.model import lower
 
 PLACES: dict[str, tuple[Any, int, str]] = {
     "a range": (np.arange(2, 130), 0, "Slice"),

@@ -25,7 +25,7 @@ from coset.ir.program import Program
 from coset.ir.registry import all_ops
 from coset.ir.term import Term, constant, get, input_term, make
 from coset.ir.types import DTYPES, F32, I32, DType, TensorType, tensor
-from coset.lowering.stablehlo import print_stablehlo
+from coset.lowering.stablehlo.module import print_stablehlo
 
 Array = np.ndarray[Any, Any]
 Draw = Any

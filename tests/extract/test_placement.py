@@ -20,7 +20,7 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import INPUT, Term, input_term, make, topological
 from coset.ir.types import F32, tensor
-from coset.lowering.onnx import write
+from coset.lowering.onnx.model import write
 from coset.targets.target import Curve, Kernel, Rate, Target, get_target
 
 assert coset.dialects

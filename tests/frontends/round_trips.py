@@ -14,7 +14,7 @@ from coset.backends.onnxruntime import Session
 from coset.frontends.onnx import import_model
 from coset.ir.program import Program
 from coset.ir.term import Term
-from coset.lowering.onnx import lower
+from coset.lowering.onnx.model import lower
 
 Model = Any
 FLOAT, INT64, BOOL = 1, 7, 9

@@ -25,7 +25,7 @@ from coset.ir.errors import CosetError
 from coset.ir.evaluate import bind
 from coset.ir.program import Program
 from coset.ir.types import TensorType
-from coset.lowering.onnx import lower, write
+from coset.lowering.onnx.model import lower, write
 
 pytestmark = pytest.mark.slow
 BUILT = Path(os.environ.get("COSET_MODELS", "~/.cache/coset/models")).expanduser()

@@ -17,7 +17,7 @@ from round_trips import FLOAT, model_of, value
 from coset.frontends.onnx import import_model
 from coset.frontends.onnx_wire import MARK, Malformed, skeleton
 from coset.ir.errors import CosetError
-from coset.lowering.onnx import lower
+from coset.lowering.onnx.model import lower
 
 node = helper.make_node
 WEIGHTS = np.arange(600, dtype=np.float32).reshape(2, 300)

@@ -13,7 +13,7 @@ from coset.frontends.onnx import import_model
 from coset.frontends.onnx_facts import Bounded, Facts, Impossible, Undecided, read
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
-from coset.lowering.onnx import lower
+from coset.lowering.onnx.model import lower
 
 DONE = Program((), ())
 

@@ -19,7 +19,7 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.ir.types import F32, TensorType
-from coset.lowering.onnx import lower
+from coset.lowering.onnx.model import lower
 from coset.prove.contents import by_content
 from coset.task import usual_dims
 

@@ -12,7 +12,7 @@ from benchmarks.onnx_nodes import FORMS, FREE, STATIC, form, model_of, models, w
 from coset.backends.onnxruntime import Session
 from coset.frontends.onnx import import_model
 from coset.ir.errors import CosetError
-from coset.lowering.onnx import lower
+from coset.lowering.onnx.model import lower
 from coset.pipeline import optimize
 
 # Their parts take less time or the same (docs/status.md); a Split of nothing gives the value itself, under three names

@@ -8,7 +8,7 @@ pytest.importorskip("torch_mlir")
 
 from coset.frontends.stablehlo import import_stablehlo
 from coset.ir.term import Term
-from coset.lowering.stablehlo import print_stablehlo
+from coset.lowering.stablehlo.module import print_stablehlo
 
 GROUPS = "replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>"
 CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 7, type = 1>"

@@ -25,7 +25,7 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.ir.types import DType, TensorType
-from coset.lowering.stablehlo import print_stablehlo
+from coset.lowering.stablehlo.module import print_stablehlo
 
 Array = np.ndarray[Any, Any]
 
@@ -335,4 +335,4 @@ def test_a_missing_wheel_is_one_line_that_says_what_to_install() -> None:
         "try:\n    import_stablehlo('func.func @main() {\\n return }')\nexcept MissingExtra as error:\n    print(error.message, error.help)"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert answer.count("\n") == 1 and "coset[mlir]" in answer
+    assert answer.count("\n") == 1 and "pip install torch-mlir==" in answer

@@ -18,7 +18,7 @@ from coset.ir.evaluate import evaluate
 from coset.ir.program import Program
 from coset.ir.term import constant, input_term, make
 from coset.ir.types import DTYPES, DType, TensorType, dtype_of
-from coset.lowering.stablehlo import print_stablehlo
+from coset.lowering.stablehlo.module import print_stablehlo
 
 assert coset.dialects
 KEYS = [0.0, -0.0, 1.0, np.nan, -np.inf, np.inf, -1.0, -np.nan]

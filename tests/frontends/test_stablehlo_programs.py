@@ -17,7 +17,7 @@ from coset.ir.builtin import OPAQUE
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import Term, topological
-from coset.lowering.stablehlo import print_stablehlo
+from coset.lowering.stablehlo.module import print_stablehlo
 from coset.rules.definition import evaluate_defined
 
 Array = np.ndarray[Any, Any]

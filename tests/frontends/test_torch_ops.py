@@ -15,8 +15,8 @@ from coset.frontends.torch_fx import Imported
 from coset.frontends.torch_parts import downstreams, has_effect, in_order
 from coset.ir.evaluate import evaluate_program
 from coset.ir.types import DTYPES
-from coset.lowering.primitive import primitive
-from coset.lowering.safetensors import from_stored, stored_array
+from coset.lowering.package.safetensors import from_stored, stored_array
+from coset.lowering.planning.primitive import primitive
 
 SAMPLES = samples()
 CLOSE = {torch.float64: 1e-11, torch.float32: 4e-6, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}

@@ -10,7 +10,7 @@ from coset.dialects.hub_scalars import cast
 from coset.ir.dims import Dim, add, evaluate, multiply, subtract, symbol
 from coset.ir.op import get_op
 from coset.ir.types import BOOL, DTYPES, F32, DType
-from coset.lowering.kernel import Apply, Bound, Buffer, Choose, IndexValue, Load, Loop, Number, Scalar, Store
+from coset.lowering.kernels.kernel import Apply, Bound, Buffer, Choose, IndexValue, Load, Loop, Number, Scalar, Store
 
 Array = np.ndarray[Any, Any]
 EXTENTS = (1, 1, 2, 3, 5, 7, 8, 13, 16, 31)

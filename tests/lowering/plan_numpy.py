@@ -17,7 +17,7 @@ from coset.ir.dims import Dim, evaluate, symbols
 from coset.ir.evaluate import evaluate as evaluate_terms
 from coset.ir.term import input_term, intern, rebuild
 from coset.ir.types import DType, TensorType
-from coset.lowering.kernel import (
+from coset.lowering.kernels.kernel import (
     Attention,
     Bound,
     Chain,
@@ -48,7 +48,7 @@ from coset.lowering.kernel import (
     stores_by_sum,
     stores_of,
 )
-from coset.lowering.memory import released
+from coset.lowering.kernels.memory import released
 from coset.rules.definition import evaluate_defined
 
 Array = np.ndarray[Any, Any]

@@ -8,9 +8,9 @@ import pytest
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.frontends.stablehlo import import_stablehlo
 from coset.ir.evaluate import evaluate_program
-from coset.lowering.kernel import Rows
-from coset.lowering.plan import plan
-from coset.lowering.triton import can_emit
+from coset.lowering.kernels.kernel import Rows
+from coset.lowering.planning.plan import plan
+from coset.lowering.triton.source import can_emit
 from tests.lowering import plan_numpy
 
 TEXT = """

@@ -145,7 +145,7 @@ def smallest(dtype: DType) -> float:
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_what_has_no_torch_expression_is_refused_by_name(name: str) -> None:
-    from coset.lowering.aten import can_say
+    from coset.lowering.torch.program import can_say
 
     assert not can_say(name)
 

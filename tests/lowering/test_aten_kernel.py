@@ -24,8 +24,8 @@ from coset.ir.types import (  # noqa: E402
     F32,
     I32,
 )
-from coset.lowering.package_plan import planned_package  # noqa: E402
-from coset.lowering.plan import plan  # noqa: E402
+from coset.lowering.package.plan import planned_package  # noqa: E402
+from coset.lowering.planning.plan import plan  # noqa: E402
 from coset.rules.definition import evaluate_defined  # noqa: E402
 from tests.lowering.attention_cases import Backward, Case, drawn_case, values_for  # noqa: E402
 

@@ -18,10 +18,10 @@ from coset.ir.evaluate import evaluate_program  # noqa: E402
 from coset.ir.program import Program  # noqa: E402
 from coset.ir.term import Term, input_term, make  # noqa: E402
 from coset.ir.types import DTYPES, F32, DType, TensorType  # noqa: E402
-from coset.lowering.aten import lower_to_aten  # noqa: E402
-from coset.lowering.kinds import is_convolution_gradient  # noqa: E402
-from coset.lowering.package_plan import planned_package  # noqa: E402
-from coset.lowering.plan import plan  # noqa: E402
+from coset.lowering.package.plan import planned_package  # noqa: E402
+from coset.lowering.planning.kinds import is_convolution_gradient  # noqa: E402
+from coset.lowering.planning.plan import plan  # noqa: E402
+from coset.lowering.torch.program import lower_to_aten  # noqa: E402
 from coset.rules.definition import evaluate_defined  # noqa: E402
 
 TRANSPOSED, FILTERS = "kernel.transposed_convolution", "kernel.filter_gradient"

@@ -16,10 +16,10 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import BF16, DTYPES, F16, F32, I32, DType, TensorType
-from coset.lowering.kernel import Product
-from coset.lowering.plan import plan
-from coset.lowering.traffic import kernel_traffic
-from coset.lowering.triton import Options, Rounding, can_emit, emit, kernel_source
+from coset.lowering.kernels.kernel import Product
+from coset.lowering.planning.plan import plan
+from coset.lowering.planning.traffic import kernel_traffic
+from coset.lowering.triton.source import Options, Rounding, can_emit, emit, kernel_source
 from tests.lowering.triton_cases import assert_near, run
 
 EACH = Options(rounding=Rounding.EACH)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from coset.ir.dims import Dim, add, evaluate, floordiv, mod, multiply, substitute, symbol
-from coset.lowering.index_arithmetic import complexity, divided, is_natural, is_within, joined, range_of
-from coset.lowering.indexing import offset, reshaped, strides_of
+from coset.lowering.kernels.index_arithmetic import complexity, divided, is_natural, is_within, joined, range_of
+from coset.lowering.kernels.indexing import offset, reshaped, strides_of
 
 P, J, K = (symbol(f"loop:{name}") for name in "ijk")
 

@@ -16,10 +16,10 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import input_term, make
 from coset.ir.types import F32, TensorType
-from coset.lowering.kernel import Library, Plan, Pointwise, Product, Rows, reads, writes
-from coset.lowering.layouts import buffers_of, features_last, is_convolution, laid_out, movable, runs_last, wanted
-from coset.lowering.plan import plan
-from coset.lowering.triton import Options, Rounding, can_emit
+from coset.lowering.arranging.layouts import buffers_of, features_last, is_convolution, laid_out, movable, runs_last, wanted
+from coset.lowering.kernels.kernel import Library, Plan, Pointwise, Product, Rows, reads, writes
+from coset.lowering.planning.plan import plan
+from coset.lowering.triton.source import Options, Rounding, can_emit
 from coset.rules.definition import evaluate_defined
 from tests.lowering import plan_numpy
 from tests.lowering.drawn_convolutions import Network
@@ -92,8 +92,8 @@ def test_drawn_networks_as_packages(batch: int, tmp_path: Path, monkeypatch: pyt
     lies so, and its result lies so, without a copy of ours; no output does."""
     torch = pytest.importorskip("torch")
     from coset.backends.torch_loaded import LoadedPackage
-    from coset.lowering.package import write_package
-    from coset.lowering.package_plan import planned_package
+    from coset.lowering.package.plan import planned_package
+    from coset.lowering.package.program import write_package
 
     seen: list[tuple[Any, ...]] = []
 

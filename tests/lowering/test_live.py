@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import coset.dialects
 from coset.ir.term import Term, input_term, make
 from coset.ir.types import F32, TensorType, tensor
-from coset.lowering.live import Step, Steps, lessened, peak, places_of, steps_of
+from coset.lowering.arranging.live import Step, Steps, lessened, peak, places_of, steps_of
 
 assert coset.dialects
 

@@ -14,8 +14,8 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import PARAMETER, Region, Term, constant, get, input_term, make, topological
 from coset.ir.types import BOOL, DTYPES, F32, I32, DType, TensorType, Type
-from coset.lowering import loops
-from coset.lowering.loops import unrolled
+from coset.lowering.planning import loops
+from coset.lowering.planning.loops import unrolled
 
 Function = Callable[..., Sequence[Term]]
 

@@ -7,8 +7,8 @@ from coset.dialects.hub_terms import broadcast, convert, dot, splat
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make
 from coset.ir.types import F16, F32, TensorType
-from coset.lowering.plan import plan
-from coset.lowering.triton import can_emit
+from coset.lowering.planning.plan import plan
+from coset.lowering.triton.source import can_emit
 from coset.targets.target import get_target
 
 ROWS, WIDTH = 4096, 512

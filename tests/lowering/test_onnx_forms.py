@@ -22,7 +22,7 @@ from coset.ir.op import find_op
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import BOOL, DTYPES, F32, I64, DType, TensorType, tensor
-from coset.lowering.onnx import highest_opset, lower, printable
+from coset.lowering.onnx.model import highest_opset, lower, printable
 from coset.rules.definition import evaluate_defined
 
 B, S = dims.symbol("B"), dims.symbol("S")

@@ -22,8 +22,8 @@ from coset.ir.errors import CosetError
 from coset.ir.op import Op
 from coset.ir.program import Program
 from coset.ir.term import Term
-from coset.lowering.onnx import lower, printable
-from coset.lowering.onnx_print import PRINTERS
+from coset.lowering.onnx.model import lower, printable
+from coset.lowering.onnx.printers import PRINTERS
 
 # What the reference makes of values for which ONNX Runtime's kernels have no defined result
 UNDEFINED = {"stablehlo.power", "stablehlo.convert", "stablehlo.divide", "stablehlo.remainder", "stablehlo.shift_left"}

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from coset.backends.onnxruntime import Session
 from coset.frontends.onnx import import_model
-from coset.lowering.onnx import lower
+from coset.lowering.onnx.model import lower
 
 FAR = 1 << 40
 BOUNDS = st.one_of(st.integers(-7, 7), st.sampled_from((-FAR, FAR)))

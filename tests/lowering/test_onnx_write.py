@@ -19,9 +19,9 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import constant, input_term, make
 from coset.ir.types import DTYPES, TensorType
-from coset.lowering import onnx_write
-from coset.lowering.onnx import lower, write
-from coset.lowering.onnx_write import move_model, weights_beside
+from coset.lowering.onnx import write as onnx_write
+from coset.lowering.onnx.model import lower, write
+from coset.lowering.onnx.write import move_model, weights_beside
 
 W = np.random.default_rng(1).standard_normal((64, 64)).astype(np.float32)
 X = np.ones((2, 64), np.float32)
@@ -55,7 +55,7 @@ def test_external_data_stands_beside_at_whole_pages(tmp_path: Path) -> None:
 
 
 def test_large_weights_go_beside_by_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coset.lowering.onnx.EXTERNAL_BYTES", W.nbytes - 1)
+    monkeypatch.setattr("coset.lowering.onnx.model.EXTERNAL_BYTES", W.nbytes - 1)
     write(program(), tmp_path / "m.onnx")
     (data,) = weights_beside(tmp_path / "m.onnx")
     assert data.stat().st_size == W.nbytes
@@ -97,7 +97,7 @@ GROWTH = """
 import sys
 from pathlib import Path
 from coset.frontends.onnx import import_model
-from coset.lowering.onnx import write
+from coset.lowering.onnx.model import write
 def peak():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
 start = peak()

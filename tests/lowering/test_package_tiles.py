@@ -18,16 +18,16 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import Term, constant
 from coset.ir.types import DTYPES, F16, DType
-from coset.lowering.package import Package, write_package
-from coset.lowering.package_plan import planned_package
-from coset.lowering.plan import plan
-from coset.lowering.triton import can_emit
-from coset.lowering.triton_launch import Options
+from coset.lowering.package.plan import planned_package
+from coset.lowering.package.program import Package, write_package
+from coset.lowering.planning.plan import plan
+from coset.lowering.triton.launch import Options
+from coset.lowering.triton.source import can_emit
 from tests.lowering.test_triton_shared import matmul, op, part, x_
 
 pytest.importorskip("triton")
 torch = pytest.importorskip("torch")
-from coset.lowering.package_tiles import Descriptors, described  # noqa: E402
+from coset.lowering.package.tiles import Descriptors, described  # noqa: E402
 
 FEW = Options(bulk=232448, processors=2)  # so that programs go from tile to tile
 
@@ -177,7 +177,7 @@ def test_copies_are_made_anew() -> None:
 
 
 def test_tensors_on_a_cpu_are_told_from_those_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    from coset.lowering.package_runtime import WrongInput, start
+    from coset.lowering.package.runtime import WrongInput, start
 
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     with pytest.raises(WrongInput, match="tensors on a GPU"):

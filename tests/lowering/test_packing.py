@@ -18,16 +18,16 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import BF16, BOOL, DTYPES, F16, F32, DType, TensorType
-from coset.lowering.kernel import Library, Plan, Product
-from coset.lowering.kinds import READ_ONLY, SMALL, is_light, is_widening
-from coset.lowering.package import write_package
-from coset.lowering.package_plan import planned_package
-from coset.lowering.packing import packed_pieces, shared_dim
-from coset.lowering.plan import plan
-from coset.lowering.plan_text import show
-from coset.lowering.traffic import kernel_traffic
-from coset.lowering.triton import Options, Rounding, can_emit, emit, kernel_source
-from coset.lowering.triton_scalars import TYPES
+from coset.lowering.kernels.kernel import Library, Plan, Product
+from coset.lowering.kernels.plan_text import show
+from coset.lowering.package.plan import planned_package
+from coset.lowering.package.program import write_package
+from coset.lowering.planning.kinds import READ_ONLY, SMALL, is_light, is_widening
+from coset.lowering.planning.packing import packed_pieces, shared_dim
+from coset.lowering.planning.plan import plan
+from coset.lowering.planning.traffic import kernel_traffic
+from coset.lowering.triton.scalars import TYPES
+from coset.lowering.triton.source import Options, Rounding, can_emit, emit, kernel_source
 from tests.lowering import plan_numpy
 from tests.lowering.triton_cases import assert_near, assert_same, run
 from tests.sampled import sampled
@@ -40,7 +40,7 @@ WIDER = [DTYPES[name] for name in TYPES if name not in READ_ONLY]
 @pytest.fixture(autouse=True)
 def nothing_is_computed_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """Constants of a few elements stay what they are, as large ones do."""
-    monkeypatch.setattr("coset.lowering.contraction.FOLDED", 0)
+    monkeypatch.setattr("coset.lowering.planning.contraction.FOLDED", 0)
 
 
 def every(dtype: DType, shape: tuple[int, ...], draw: np.random.Generator) -> Any:
@@ -99,9 +99,9 @@ def size_of(value: Any) -> float:
 @pytest.mark.parametrize(("shape", "axis"), [((8,), 0), ((4, 3), 0), ((3, 8), 1), ((2, 4, 5), 1), ((4, 1, 3), 0), ((4, 0), 0)])
 def test_neighbours_share_a_byte(dtype: DType, shape: tuple[int, ...], axis: int, monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
-    from coset.lowering.aten_functions import unpacked
+    from coset.lowering.torch.functions import unpacked
 
-    monkeypatch.setattr("coset.lowering.packing._PIECE", 16)  # in several pieces
+    monkeypatch.setattr("coset.lowering.planning.packing._PIECE", 16)  # in several pieces
     values, count = every(dtype, shape, np.random.default_rng(0)), 8 // dtype.bits
     whole = np.concatenate([np.zeros(0, np.uint8), *packed_pieces(values, axis, dtype.bits)])
     memory = tuple(size // count if place == axis else size for place, size in enumerate(shape))

@@ -20,8 +20,8 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import INPUT, Term, make, topological
 from coset.ir.types import F16, F32, I32, DType
-from coset.lowering.boxes import MOST_PARTS, Frame, parts_of
-from coset.lowering.kernel import (
+from coset.lowering.kernels.boxes import MOST_PARTS, Frame, parts_of
+from coset.lowering.kernels.kernel import (
     Bound,
     Choose,
     Load,
@@ -38,14 +38,14 @@ from coset.lowering.kernel import (
     stores_of,
     writes,
 )
-from coset.lowering.kinds import Limits
-from coset.lowering.memory import shared
-from coset.lowering.needs import needs_of
-from coset.lowering.package import write_package
-from coset.lowering.package_plan import planned_package
-from coset.lowering.plan import plan
-from coset.lowering.traffic import kernel_traffic, traffic
-from coset.lowering.triton import can_emit
+from coset.lowering.kernels.memory import shared
+from coset.lowering.kernels.needs import needs_of
+from coset.lowering.package.plan import planned_package
+from coset.lowering.package.program import write_package
+from coset.lowering.planning.kinds import Limits
+from coset.lowering.planning.plan import plan
+from coset.lowering.planning.traffic import kernel_traffic, traffic
+from coset.lowering.triton.source import can_emit
 from coset.rules.definition import evaluate_defined
 from tests.lowering import drawn_parts, plan_numpy, test_triton_plans
 from tests.lowering.plan_cases import element, get, op, placed, recurrence, scatter_rows, x_

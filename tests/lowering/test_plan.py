@@ -21,14 +21,14 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import input_term, make
 from coset.ir.types import F32, TensorType
-from coset.lowering.kernel import Library, Plan, reads, writes
-from coset.lowering.kinds import Limits
-from coset.lowering.library_products import Libraries
-from coset.lowering.memory import ALIGNMENT, buffer_bytes, lifetimes, shared
-from coset.lowering.needs import needs_of
-from coset.lowering.plan import plan
-from coset.lowering.plan_text import show
-from coset.lowering.traffic import least, traffic, unfused
+from coset.lowering.kernels.kernel import Library, Plan, reads, writes
+from coset.lowering.kernels.memory import ALIGNMENT, buffer_bytes, lifetimes, shared
+from coset.lowering.kernels.needs import needs_of
+from coset.lowering.kernels.plan_text import show
+from coset.lowering.planning.kinds import Limits
+from coset.lowering.planning.library_products import Libraries
+from coset.lowering.planning.plan import plan
+from coset.lowering.planning.traffic import least, traffic, unfused
 from coset.rules.definition import evaluate_defined
 from tests.lowering.drawn_programs import program as drawn
 from tests.lowering.golden_texts import read_as_golden

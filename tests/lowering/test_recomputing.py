@@ -16,7 +16,8 @@ from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.term import Term, get, input_term, make
 from coset.ir.types import BOOL, F32, F64, TensorType
-from coset.lowering.kernel import (
+from coset.lowering.arranging.recomputing import fewest_bytes, in_place, recomputed
+from coset.lowering.kernels.kernel import (
     Apply,
     Buffer,
     Chain,
@@ -40,9 +41,8 @@ from coset.lowering.kernel import (
     stores_of,
     writes,
 )
-from coset.lowering.memory import live_bytes
-from coset.lowering.plan import plan
-from coset.lowering.recomputing import fewest_bytes, in_place, recomputed
+from coset.lowering.kernels.memory import live_bytes
+from coset.lowering.planning.plan import plan
 from tests.lowering.attention_cases import Backward, Case
 from tests.lowering.drawn_programs import program as drawn
 from tests.lowering.plan_cases import CASES, recurrence

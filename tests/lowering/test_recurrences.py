@@ -8,7 +8,7 @@ import pytest
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make
 from coset.ir.types import F32, TensorType
-from coset.lowering.kernel import Library, Pointwise, stores_of
+from coset.lowering.kernels.kernel import Library, Pointwise, stores_of
 from tests.lowering.test_plan import check
 
 WIDTH = 5

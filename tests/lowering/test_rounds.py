@@ -15,7 +15,7 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make, topological
 from coset.ir.types import BOOL, F32, I32, DType, TensorType
-from coset.lowering.rounds import products_of_rounds
+from coset.lowering.planning.rounds import products_of_rounds
 
 FREE = 4  # what the free dim is in a run
 

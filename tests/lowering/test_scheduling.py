@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from coset.lowering.scheduling import Schedule, Sizes, Step, least, schedule
+from coset.lowering.arranging.scheduling import Schedule, Sizes, Step, least, schedule
 from tests.sampled import sampled
 
 

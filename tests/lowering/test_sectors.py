@@ -11,13 +11,13 @@ from coset.dialects.hub_terms import broadcast
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term
 from coset.ir.types import F16, F32, DType, TensorType
-from coset.lowering.kernel import Plan, Pointwise, Rows
-from coset.lowering.kinds import Limits
-from coset.lowering.layouts import features_last, laid_out
-from coset.lowering.plan import plan
-from coset.lowering.sectors import is_in_order, moved_sectors
-from coset.lowering.traffic import kernel_traffic
-from coset.lowering.triton import can_emit
+from coset.lowering.arranging.layouts import features_last, laid_out
+from coset.lowering.kernels.kernel import Plan, Pointwise, Rows
+from coset.lowering.planning.kinds import Limits
+from coset.lowering.planning.plan import plan
+from coset.lowering.planning.traffic import kernel_traffic
+from coset.lowering.triton.sectors import is_in_order, moved_sectors
+from coset.lowering.triton.source import can_emit
 from tests.coset.test_features_last import normalized
 from tests.lowering.test_triton_windows import op
 

@@ -13,12 +13,12 @@ from coset.ir.dims import Dim, symbol
 from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.ir.types import F16, F32, F64, DType
-from coset.lowering import kinds
-from coset.lowering.kernel import Pointwise, Rows
-from coset.lowering.kinds import Limits
-from coset.lowering.layouts import laid_out
-from coset.lowering.plan import plan
-from coset.lowering.splitting import split
+from coset.lowering.arranging.layouts import laid_out
+from coset.lowering.kernels.kernel import Pointwise, Rows
+from coset.lowering.planning import kinds
+from coset.lowering.planning.kinds import Limits
+from coset.lowering.planning.plan import plan
+from coset.lowering.planning.splitting import split
 from coset.targets.target import get_target
 from tests.lowering import plan_numpy
 from tests.lowering.plan_cases import along, fold, like, op, softmax_of, x_

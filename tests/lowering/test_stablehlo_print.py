@@ -19,7 +19,7 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make
 from coset.ir.types import DTYPES, F32, I32, TensorType
-from coset.lowering.stablehlo import print_stablehlo, write_stablehlo
+from coset.lowering.stablehlo.module import print_stablehlo, write_stablehlo
 from coset.rules.definition import evaluate_defined
 
 assert coset.dialects

@@ -18,7 +18,8 @@ from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make
 from coset.ir.types import F32, TensorType
-from coset.lowering.kernel import (
+from coset.lowering.arranging.streams import WORTH, Beside, Work, beside, simulated
+from coset.lowering.kernels.kernel import (
     Apply,
     Buffer,
     Kernel,
@@ -36,11 +37,10 @@ from coset.lowering.kernel import (
     values_of,
     writes,
 )
-from coset.lowering.kinds import Limits
-from coset.lowering.memory import ALIGNMENT, arena, buffer_bytes, released
-from coset.lowering.plan import plan
-from coset.lowering.plan_text import show
-from coset.lowering.streams import WORTH, Beside, Work, beside, simulated
+from coset.lowering.kernels.memory import ALIGNMENT, arena, buffer_bytes, released
+from coset.lowering.kernels.plan_text import show
+from coset.lowering.planning.kinds import Limits
+from coset.lowering.planning.plan import plan
 from tests.lowering import drawn_parts
 from tests.lowering.drawn_programs import program as drawn
 from tests.lowering.plan_cases import CASES

@@ -19,7 +19,7 @@ from coset.dialects.hub_scalars import cast
 from coset.ir.dims import add, multiply, symbol
 from coset.ir.errors import CosetError
 from coset.ir.types import F16, F32
-from coset.lowering.kernel import (
+from coset.lowering.kernels.kernel import (
     Attention,
     Buffer,
     Chain,
@@ -38,14 +38,14 @@ from coset.lowering.kernel import (
     Statistics,
     Store,
 )
-from coset.lowering.kernel import Scatter as ScatterKernel
-from coset.lowering.plan import plan
-from coset.lowering.renaming import renamed
-from coset.lowering.triton import Options, Rounding, emit, kernel_source, refusal
-from coset.lowering.triton import can_emit as emitted
-from coset.lowering.triton_alternatives import MOST, alternatives
-from coset.lowering.triton_choice import Choice, Choices, Chosen
-from coset.lowering.triton_key import key_of, nameless
+from coset.lowering.kernels.kernel import Scatter as ScatterKernel
+from coset.lowering.kernels.renaming import renamed
+from coset.lowering.planning.plan import plan
+from coset.lowering.triton.alternatives import MOST, alternatives
+from coset.lowering.triton.choice import Choice, Choices, Chosen
+from coset.lowering.triton.key import key_of, nameless
+from coset.lowering.triton.source import Options, Rounding, emit, kernel_source, refusal
+from coset.lowering.triton.source import can_emit as emitted
 from tests.lowering import drawn_programs, plan_numpy
 from tests.lowering.plan_cases import CASES
 from tests.lowering.test_triton_copies import linear
@@ -182,7 +182,7 @@ def test_a_row_that_is_gone_over_in_pieces_has_other_pieces(interpreter: Runner)
 
 
 def _summed(row: Loop, column: Loop) -> Rows:
-    from coset.lowering.kernel import Fold, Result
+    from coset.lowering.kernels.kernel import Fold, Result
 
     fold = Fold("total", "add", Load("x", (row.index, column.index), F32), F32)
     return Rows("summed", (row,), (column,), (fold,), (Store("y", (row.index,), Result("total", F32)),), (), ("reduce",))

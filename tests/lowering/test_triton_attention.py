@@ -16,9 +16,9 @@ from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.term import make
 from coset.ir.types import BOOL, F16, F32, F64, DType
-from coset.lowering.kernel import Apply, Attention, Number, Plan, Result, Scalar
-from coset.lowering.plan import plan
-from coset.lowering.triton import Options, Rounding, can_emit, emit
+from coset.lowering.kernels.kernel import Apply, Attention, Number, Plan, Result, Scalar
+from coset.lowering.planning.plan import plan
+from coset.lowering.triton.source import Options, Rounding, can_emit, emit
 from tests.lowering.attention_cases import FLOATS, Case, drawn_case
 from tests.lowering.drawn_kernels import Drawing
 from tests.lowering.triton_cases import FINEST, assert_near, run

@@ -13,9 +13,9 @@ import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import Compiler, Runner
 from coset.ir.dims import symbol
 from coset.ir.types import BF16, F16, F32, DType
-from coset.lowering.triton import Options, emit, kernel_source
-from coset.lowering.triton_alternatives import alternatives
-from coset.lowering.triton_choice import Choice
+from coset.lowering.triton.alternatives import alternatives
+from coset.lowering.triton.choice import Choice
+from coset.lowering.triton.source import Options, emit, kernel_source
 from tests.lowering.attention_cases import Case
 from tests.lowering.test_triton_attention import check, values_for
 from tests.lowering.test_triton_attention_copies import compute_the_same, default, drawn, planned, surrounded, wide

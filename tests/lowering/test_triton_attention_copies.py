@@ -17,13 +17,13 @@ from coset.dialects.hub_scalars import cast
 from coset.ir.dims import Dim, add, floordiv, multiply, subtract, symbol
 from coset.ir.op import get_op
 from coset.ir.types import BF16, BOOL, DTYPES, F16, F32, F64, I32, DType
-from coset.lowering.kernel import Apply, Attention, Bound, Choose, Load, Loop, Number, Pick, Plan, Result, Scalar
-from coset.lowering.plan import plan
-from coset.lowering.renaming import mapped_kernel
-from coset.lowering.triton import Emission, Options, Rounding, can_emit, emit, kernel_source
-from coset.lowering.triton_alternatives import MOST, alternatives
-from coset.lowering.triton_choice import Choice
-from coset.lowering.triton_scores import Scaled, all_seen, unscaled
+from coset.lowering.kernels.kernel import Apply, Attention, Bound, Choose, Load, Loop, Number, Pick, Plan, Result, Scalar
+from coset.lowering.kernels.renaming import mapped_kernel
+from coset.lowering.planning.plan import plan
+from coset.lowering.triton.alternatives import MOST, alternatives
+from coset.lowering.triton.choice import Choice
+from coset.lowering.triton.scores import Scaled, all_seen, unscaled
+from coset.lowering.triton.source import Emission, Options, Rounding, can_emit, emit, kernel_source
 from coset.prove.error_bound import roundoff
 from tests.lowering.attention_cases import Case, drawn_case
 from tests.lowering.golden_texts import read_as_golden

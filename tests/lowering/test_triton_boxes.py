@@ -14,11 +14,11 @@ from coset.ir.dims import Dim, add, evaluate, symbol
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make
 from coset.ir.types import F16, F32, I32, DType, TensorType
-from coset.lowering.boxes import Frame, cuts_of
-from coset.lowering.kernel import Plan, Pointwise
-from coset.lowering.plan import plan
-from coset.lowering.triton import can_emit, emit, kernel_source
-from coset.lowering.triton_boxes import boxes_of
+from coset.lowering.kernels.boxes import Frame, cuts_of
+from coset.lowering.kernels.kernel import Plan, Pointwise
+from coset.lowering.planning.plan import plan
+from coset.lowering.triton.boxes import boxes_of
+from coset.lowering.triton.source import can_emit, emit, kernel_source
 from tests.lowering import test_triton_plans
 from tests.lowering.plan_cases import op, x_
 

@@ -15,11 +15,26 @@ from coset.dialects.hub_scalars import cast
 from coset.ir.dims import Dim, add, evaluate, floordiv, multiply, subtract, symbol
 from coset.ir.op import get_op
 from coset.ir.types import BF16, DTYPES, F16, F32, F64, I8, I32, DType
-from coset.lowering.kernel import Apply, Bound, Buffer, Choose, Grouped, Load, Loop, Number, Pick, Plan, Product, Result, Scalar, Store
-from coset.lowering.triton import Emission, Options, Rounding, emit, kernel_source
-from coset.lowering.triton_choice import Choice
-from coset.lowering.triton_copies import used_lines
-from coset.lowering.triton_launch import Argument
+from coset.lowering.kernels.kernel import (
+    Apply,
+    Bound,
+    Buffer,
+    Choose,
+    Grouped,
+    Load,
+    Loop,
+    Number,
+    Pick,
+    Plan,
+    Product,
+    Result,
+    Scalar,
+    Store,
+)
+from coset.lowering.triton.choice import Choice
+from coset.lowering.triton.copies import used_lines
+from coset.lowering.triton.launch import Argument
+from coset.lowering.triton.source import Emission, Options, Rounding, emit, kernel_source
 from tests.lowering.drawn_kernels import Drawing
 from tests.lowering.golden_texts import read_as_golden
 from tests.lowering.test_triton_product import matmul, operands, wide, widened

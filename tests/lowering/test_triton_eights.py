@@ -14,11 +14,11 @@ from coset.backends.triton_runtime import Compiler, Runner
 from coset.ir.dims import Dim, symbol
 from coset.ir.op import get_op
 from coset.ir.types import BF16, DTYPES, F16, F32, F64, DType
-from coset.lowering.kernel import Apply, Buffer, Load, Loop, Number, Plan, Product, Result, Scalar, Store
-from coset.lowering.triton import Options, Rounding, emit, kernel_source
-from coset.lowering.triton_alternatives import MOST, alternatives
-from coset.lowering.triton_choice import Choice
-from coset.lowering.triton_predicted import predicted
+from coset.lowering.kernels.kernel import Apply, Buffer, Load, Loop, Number, Plan, Product, Result, Scalar, Store
+from coset.lowering.triton.alternatives import MOST, alternatives
+from coset.lowering.triton.choice import Choice
+from coset.lowering.triton.predicted import predicted
+from coset.lowering.triton.source import Options, Rounding, emit, kernel_source
 from coset.targets.target import get_target
 from tests.lowering import test_triton_copies, test_triton_product
 from tests.lowering.test_triton_copies import chosen, copied
@@ -268,7 +268,7 @@ def test_the_largest_tile_is_for_units_that_need_no_second_sum() -> None:
 
 
 def test_windows_of_few_features_have_blocks_that_the_unit_takes() -> None:
-    from coset.lowering.triton_tiling import Tiling, for_windows
+    from coset.lowering.triton.tiling import Tiling, for_windows
 
     assert for_windows(Tiling(64, 64, 128, E4M3, 4), 48).k == 32 and for_windows(Tiling(64, 64, 64, F16, 4), 48).k == 16
 

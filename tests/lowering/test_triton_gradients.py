@@ -19,8 +19,7 @@ from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make
 from coset.ir.types import BF16, F16, F32, F64, I32, DType, TensorType
-from coset.lowering.attention_gradients import DEPTHS
-from coset.lowering.kernel import (
+from coset.lowering.kernels.kernel import (
     Apply,
     Attention,
     Bound,
@@ -42,10 +41,11 @@ from coset.lowering.kernel import (
     scalars,
     writes,
 )
-from coset.lowering.plan import plan
-from coset.lowering.renaming import mapped_kernel
-from coset.lowering.triton import Options, Rounding, can_emit, emit
-from coset.lowering.triton_alternatives import alternatives
+from coset.lowering.kernels.renaming import mapped_kernel
+from coset.lowering.planning.attention_gradients import DEPTHS
+from coset.lowering.planning.plan import plan
+from coset.lowering.triton.alternatives import alternatives
+from coset.lowering.triton.source import Options, Rounding, can_emit, emit
 from coset.rules.definition import evaluate_defined
 from tests.lowering.attention_cases import FLOATS, SIDES, Backward, Case, drawn_case, values_for
 from tests.lowering.drawn_kernels import Drawing

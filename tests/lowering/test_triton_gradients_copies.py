@@ -12,11 +12,11 @@ import pytest
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import Compiler, Runner
 from coset.ir.types import BF16, F16, F32, DType
-from coset.lowering.kernel import Attention, Chain, Kernel, Plan, Statistics
-from coset.lowering.plan import plan
-from coset.lowering.triton import Emission, Options, can_emit, emit, kernel_source
-from coset.lowering.triton_alternatives import MOST, alternatives
-from coset.lowering.triton_choice import Choice
+from coset.lowering.kernels.kernel import Attention, Chain, Kernel, Plan, Statistics
+from coset.lowering.planning.plan import plan
+from coset.lowering.triton.alternatives import MOST, alternatives
+from coset.lowering.triton.choice import Choice
+from coset.lowering.triton.source import Emission, Options, can_emit, emit, kernel_source
 from tests.lowering.attention_cases import Backward, Case, drawn_case, values_for
 from tests.lowering.test_triton_attention_copies import assert_alike
 from tests.lowering.test_triton_copies import HOPPER, copied

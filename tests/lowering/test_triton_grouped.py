@@ -14,10 +14,10 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.types import BF16, DTYPES, F32, F64, I32, I64, DType
-from coset.lowering.kernel import Apply, Grouped, Library, Load, Plan, Result, Scalar
-from coset.lowering.kinds import wide
-from coset.lowering.plan import plan
-from coset.lowering.triton import Options, Rounding, can_emit, emit, kernel_source
+from coset.lowering.kernels.kernel import Apply, Grouped, Library, Load, Plan, Result, Scalar
+from coset.lowering.planning.kinds import wide
+from coset.lowering.planning.plan import plan
+from coset.lowering.triton.source import Options, Rounding, can_emit, emit, kernel_source
 from coset.rules.definition import evaluate_defined
 from tests.lowering import plan_cases
 from tests.lowering.drawn_kernels import Drawing

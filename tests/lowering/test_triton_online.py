@@ -13,10 +13,10 @@ from coset.backends.triton_runtime import Runner
 from coset.ir.dims import Dim, symbol
 from coset.ir.program import Program
 from coset.ir.types import BF16, F16, F32, F64, DType
-from coset.lowering.kernel import Apply, Fold, Load, Loop, Number, Plan, Product, Result, Rows, Store
-from coset.lowering.plan import plan
-from coset.lowering.triton import Options, Rounding, can_emit, emit
-from coset.lowering.triton_online import with_reciprocals
+from coset.lowering.kernels.kernel import Apply, Fold, Load, Loop, Number, Plan, Product, Result, Rows, Store
+from coset.lowering.planning.plan import plan
+from coset.lowering.triton.online import with_reciprocals
+from coset.lowering.triton.source import Options, Rounding, can_emit, emit
 from tests.lowering import plan_numpy
 from tests.lowering.plan_cases import fold, softmax_of, x_
 from tests.lowering.test_triton_rows import apply, layer_norm, softmax

@@ -14,9 +14,9 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import input_term, make
 from coset.ir.types import F32, I32, I64, TensorType
-from coset.lowering.kernel import Computed, Library
-from coset.lowering.plan import Plan, plan
-from coset.lowering.triton import Options, Rounding, can_emit, emit, kernel_source, module_source, refusal
+from coset.lowering.kernels.kernel import Computed, Library
+from coset.lowering.planning.plan import Plan, plan
+from coset.lowering.triton.source import Options, Rounding, can_emit, emit, kernel_source, module_source, refusal
 from coset.rules.definition import evaluate_defined
 from tests.lowering import drawn_programs, plan_numpy
 from tests.lowering.golden_texts import read_as_golden

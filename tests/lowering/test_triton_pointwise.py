@@ -10,8 +10,8 @@ from coset.backends.triton_runtime import Runner
 from coset.ir.dims import ceildiv, evaluate, multiply, product, subtract, symbol
 from coset.ir.op import get_op
 from coset.ir.types import BF16, DTYPES, F16, F32, I32
-from coset.lowering.kernel import Apply, Bound, Buffer, Choose, Load, Loop, Plan, Pointwise, Scalar, Store
-from coset.lowering.triton import Options, Rounding, emit, kernel_source
+from coset.lowering.kernels.kernel import Apply, Bound, Buffer, Choose, Load, Loop, Plan, Pointwise, Scalar, Store
+from coset.lowering.triton.source import Options, Rounding, emit, kernel_source
 from tests.lowering.drawn_kernels import EXTENTS, Drawing
 from tests.lowering.triton_cases import assert_near, assert_same, run
 from tests.sampled import sampled

@@ -17,10 +17,10 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term
 from coset.ir.types import DTYPES, F16, F32, I32, DType, TensorType
-from coset.lowering.kernel import Library, Plan, Pointwise
-from coset.lowering.plan import plan
-from coset.lowering.triton import can_emit, emit, kernel_source
-from coset.lowering.windows import TAPS, is_small_pool
+from coset.lowering.kernels.kernel import Library, Plan, Pointwise
+from coset.lowering.planning.plan import plan
+from coset.lowering.planning.windows import TAPS, is_small_pool
+from coset.lowering.triton.source import can_emit, emit, kernel_source
 from tests.lowering import plan_numpy
 from tests.lowering.test_triton_windows import EACH, NEAR, Drawn, convolution, op, planned
 from tests.lowering.triton_cases import assert_near, run

@@ -11,9 +11,9 @@ from coset.dialects.hub_scalars import cast
 from coset.ir.dims import Dim, evaluate, product, symbol
 from coset.ir.op import get_op
 from coset.ir.types import BF16, DTYPES, F16, F32, F64, I8, I32, DType
-from coset.lowering.kernel import Apply, Buffer, Load, Loop, Number, Plan, Product, Result, Scalar, Store
-from coset.lowering.triton import Options, Rounding, emit, kernel_source
-from coset.lowering.triton_tiling import choose_tiling, unit_of
+from coset.lowering.kernels.kernel import Apply, Buffer, Load, Loop, Number, Plan, Product, Result, Scalar, Store
+from coset.lowering.triton.source import Options, Rounding, emit, kernel_source
+from coset.lowering.triton.tiling import choose_tiling, unit_of
 from tests.lowering.drawn_kernels import Drawing
 from tests.lowering.triton_cases import assert_near, assert_same, run
 from tests.sampled import sampled

@@ -13,10 +13,10 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, get
 from coset.ir.types import BF16, F16, F32, I32, DType
-from coset.lowering.kernel import Library, Plan, Recurrence
-from coset.lowering.plan import plan
-from coset.lowering.recurrence_products import lighter_loops
-from coset.lowering.triton import Options, Rounding, can_emit, emit, kernel_source
+from coset.lowering.kernels.kernel import Library, Plan, Recurrence
+from coset.lowering.planning.plan import plan
+from coset.lowering.planning.recurrence_products import lighter_loops
+from coset.lowering.triton.source import Options, Rounding, can_emit, emit, kernel_source
 from coset.rules.definition import evaluate_defined
 from tests.lowering.drawn_recurrences import Drawn, drawn
 from tests.lowering.plan_cases import CASES, op, recurrence, x_
@@ -63,7 +63,7 @@ def test_drawn_loops(batch: int, interpreter: Runner) -> None:
 @pytest.mark.parametrize("batch", range(4))
 def test_drawn_loops_as_torch_code(batch: int) -> None:
     pytest.importorskip("torch")
-    from coset.lowering.package_plan import planned_package
+    from coset.lowering.package.plan import planned_package
     from tests.lowering.torch_programs import run_package
 
     for seed in range(1000 + batch * 15, 1015 + batch * 15):

@@ -14,9 +14,9 @@ from coset.dialects.hub_scalars import cast, widen
 from coset.ir.op import Op, find_op, get_op
 from coset.ir.registry import all_ops
 from coset.ir.types import BOOL, DTYPES, DType
-from coset.lowering.kernel import Apply, Buffer, IndexValue, Load, Loop, Number, Plan, Pointwise, Scalar, Store
-from coset.lowering.triton import Options, Rounding, can_emit
-from coset.lowering.triton_scalars import TYPES, filling, form_of, is_read_only, number, typed_number
+from coset.lowering.kernels.kernel import Apply, Buffer, IndexValue, Load, Loop, Number, Plan, Pointwise, Scalar, Store
+from coset.lowering.triton.scalars import TYPES, filling, form_of, is_read_only, number, typed_number
+from coset.lowering.triton.source import Options, Rounding, can_emit
 from tests.lowering.triton_cases import assert_near, assert_same, run
 
 pytest.importorskip("triton", reason="Triton is not installed")

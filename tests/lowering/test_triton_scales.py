@@ -14,11 +14,11 @@ from coset.dialects.hub_scalars import cast
 from coset.ir.dims import Dim, add, floordiv, mod, multiply, symbol
 from coset.ir.op import get_op
 from coset.ir.types import BF16, DTYPES, F16, F32, I32, DType
-from coset.lowering.kernel import Apply, Buffer, Grouped, Load, Loop, Pick, Plan, Product, Result, Scalar, Store
-from coset.lowering.triton import Options, Rounding, emit, kernel_source
-from coset.lowering.triton_alternatives import alternatives
-from coset.lowering.triton_choice import Choice
-from coset.lowering.triton_scales import without_scales
+from coset.lowering.kernels.kernel import Apply, Buffer, Grouped, Load, Loop, Pick, Plan, Product, Result, Scalar, Store
+from coset.lowering.triton.alternatives import alternatives
+from coset.lowering.triton.choice import Choice
+from coset.lowering.triton.scales import without_scales
+from coset.lowering.triton.source import Options, Rounding, emit, kernel_source
 from coset.plan_price import PlanPrices
 from coset.targets.target import get_target
 from tests.lowering.triton_cases import assert_near, assert_same, run

@@ -11,10 +11,10 @@ from coset.dialects.hub_scalars import cast
 from coset.ir.dims import evaluate, product, symbol
 from coset.ir.op import get_op
 from coset.ir.types import BOOL, DTYPES, F16, F32, DType
-from coset.lowering.kernel import Apply, Buffer, Load, Loop, Plan, Result, Scalar, Scan, Store
-from coset.lowering.kinds import wide
-from coset.lowering.plan import plan
-from coset.lowering.triton import Options, Rounding, can_emit, emit, kernel_source
+from coset.lowering.kernels.kernel import Apply, Buffer, Load, Loop, Plan, Result, Scalar, Scan, Store
+from coset.lowering.planning.kinds import wide
+from coset.lowering.planning.plan import plan
+from coset.lowering.triton.source import Options, Rounding, can_emit, emit, kernel_source
 from tests.lowering.drawn_kernels import Drawing
 from tests.lowering.plan_cases import CASES
 from tests.lowering.triton_cases import assert_near, assert_same, run

@@ -15,10 +15,10 @@ from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.ir.types import BF16, BOOL, DTYPES, F16, F32, F64, I32, I64, DType
-from coset.lowering.kernel import Apply, Library, Load, Plan, Result, Scalar, Scatter, Store
-from coset.lowering.kinds import wide
-from coset.lowering.plan import plan
-from coset.lowering.triton import Options, Rounding, can_emit, emit, kernel_source
+from coset.lowering.kernels.kernel import Apply, Library, Load, Plan, Result, Scalar, Scatter, Store
+from coset.lowering.planning.kinds import wide
+from coset.lowering.planning.plan import plan
+from coset.lowering.triton.source import Options, Rounding, can_emit, emit, kernel_source
 from tests.lowering import plan_cases
 from tests.lowering.drawn_kernels import Drawing
 from tests.lowering.plan_cases import x_

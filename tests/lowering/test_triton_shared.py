@@ -17,13 +17,13 @@ from coset.ir.dims import symbol
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import DTYPES, F16, F32, DType, TensorType
-from coset.lowering.kernel import Library
-from coset.lowering.package import write_package
-from coset.lowering.package_plan import planned_package
-from coset.lowering.plan import plan
-from coset.lowering.triton import can_emit, emit
-from coset.lowering.triton_launch import Options
-from coset.lowering.triton_shared import emitted, functions_of
+from coset.lowering.kernels.kernel import Library
+from coset.lowering.package.plan import planned_package
+from coset.lowering.package.program import write_package
+from coset.lowering.planning.plan import plan
+from coset.lowering.triton.launch import Options
+from coset.lowering.triton.shared import emitted, functions_of
+from coset.lowering.triton.source import can_emit, emit
 from tests.sampled import sampled
 
 pytest.importorskip("triton")
@@ -139,7 +139,7 @@ def test_values_are_those_of_functions_of_their_own(name: str, tmp_path: Path, m
         launched = (tmp_path / "shared" / "model.py").read_text().count("start(kernels.")
         assert (launched, text.count("@triton.jit\ndef k")) == (kernels, functions)
     monkeypatch.setattr(
-        "coset.lowering.package_plan.emitted", lambda kernels, plan, options: [emit(each, plan, options=options) for each in kernels]
+        "coset.lowering.package.plan.emitted", lambda kernels, plan, options: [emit(each, plan, options=options) for each in kernels]
     )
     alone = written(program, tmp_path / "alone", feed)
     assert len(text) < len((tmp_path / "alone" / "kernels.py").read_text()) or name == "free"

@@ -15,10 +15,10 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import Term, get
 from coset.ir.types import BOOL, DTYPES, F16, F32, F64, I32, I64, DType
-from coset.lowering import sorting
-from coset.lowering.kernel import Library, Loop, Plan, Result, Sort, Store
-from coset.lowering.plan import plan
-from coset.lowering.triton import Options, Rounding, can_emit, emit, kernel_source
+from coset.lowering.kernels.kernel import Library, Loop, Plan, Result, Sort, Store
+from coset.lowering.planning import sorting
+from coset.lowering.planning.plan import plan
+from coset.lowering.triton.source import Options, Rounding, can_emit, emit, kernel_source
 from coset.rules.definition import evaluate_defined
 from tests.lowering.drawn_kernels import Array, Drawing
 from tests.lowering.plan_cases import op, x_

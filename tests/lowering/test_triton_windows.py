@@ -18,11 +18,11 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make
 from coset.ir.types import DTYPES, F16, F32, DType, TensorType
-from coset.lowering.kernel import Choose, Library, Plan, Product, scalars
-from coset.lowering.plan import plan
-from coset.lowering.triton import Options, Rounding, can_emit, emit, kernel_source
-from coset.lowering.triton_alternatives import alternatives
-from coset.lowering.windows import has_windows, is_thin
+from coset.lowering.kernels.kernel import Choose, Library, Plan, Product, scalars
+from coset.lowering.planning.plan import plan
+from coset.lowering.planning.windows import has_windows, is_thin
+from coset.lowering.triton.alternatives import alternatives
+from coset.lowering.triton.source import Options, Rounding, can_emit, emit, kernel_source
 from tests.lowering import plan_numpy
 from tests.lowering.triton_cases import assert_near, run
 from tests.sampled import sampled

@@ -9,9 +9,9 @@ import coset.dialects  # noqa: F401  (fills the registry)
 from coset.ir.dims import Dim, add, multiply, subtract, symbol
 from coset.ir.op import get_op
 from coset.ir.types import BOOL, F16, F32, I32, DType
-from coset.lowering.kernel import Apply, Bound, Choose, IndexValue, Load, Loop, Number, Result, Scalar
-from coset.lowering.visible import ends_of
-from coset.lowering.visible import hidden as with_infinite_fill
+from coset.lowering.kernels.kernel import Apply, Bound, Choose, IndexValue, Load, Loop, Number, Result, Scalar
+from coset.lowering.planning.visible import ends_of
+from coset.lowering.planning.visible import hidden as with_infinite_fill
 
 ROW, KEY, PART = Loop("loop:m0", 40), Loop("loop:s0", 56), Loop("loop:s1", 4)
 DOT = Result("dot0", F32)

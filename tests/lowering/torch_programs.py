@@ -14,11 +14,11 @@ import torch
 
 from coset.ir.program import Program
 from coset.ir.types import DType, TensorType
-from coset.lowering.aten import Lowered, lower_to_aten, module_text
-from coset.lowering.aten_dtypes import STORED, plain
-from coset.lowering.package import Package
-from coset.lowering.package_runtime import read_weights
-from coset.lowering.safetensors import from_stored, stored_array, write_safetensors
+from coset.lowering.package.program import Package
+from coset.lowering.package.runtime import read_weights
+from coset.lowering.package.safetensors import from_stored, stored_array, write_safetensors
+from coset.lowering.torch.dtypes import STORED, plain
+from coset.lowering.torch.program import Lowered, lower_to_aten, module_text
 
 Array = np.ndarray[Any, Any]
 CPU = torch.device("cpu")

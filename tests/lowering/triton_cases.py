@@ -10,11 +10,11 @@ import numpy as np
 from coset.backends.triton_runtime import Runner
 from coset.ir.dims import evaluate
 from coset.ir.types import DType
-from coset.lowering.kernel import Buffer, Plan, Pointwise, Product, Rows, reads, writes
-from coset.lowering.packing import packed_pieces
-from coset.lowering.safetensors import stored_array
-from coset.lowering.triton import Options, emit, kernel_source
-from coset.lowering.triton_dims import span, strides_of
+from coset.lowering.kernels.addresses import span, strides_of
+from coset.lowering.kernels.kernel import Buffer, Plan, Pointwise, Product, Rows, reads, writes
+from coset.lowering.package.safetensors import stored_array
+from coset.lowering.planning.packing import packed_pieces
+from coset.lowering.triton.source import Options, emit, kernel_source
 from tests.lowering.plan_numpy import _Run
 
 Array = np.ndarray[Any, Any]

@@ -18,7 +18,7 @@ from coset.ir.registry import withdraw
 from coset.ir.term import input_term, make, topological
 from coset.ir.types import BF16, F32, I32, I64, TupleType, tensor
 from coset.prove.check import Effort, check_rules
-from coset.rules.definition import _DEFINITIONS, evaluate_defined, expand
+from coset.rules.definition import _DEFINITIONS, evaluate_defined, expand, forget
 from coset.rules.rule import Rule
 
 X = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
@@ -86,7 +86,7 @@ def rules(tmp_path_factory: pytest.TempPathFactory) -> Any:
     assert errors == [], "\n".join(map(str, errors))
     yield [rule for rule in found.rules if rule.definition and rule.definition.startswith("probe.")]
     for name in [name for name in _DEFINITIONS if name.startswith("probe.")]:
-        withdraw(_DEFINITIONS.pop(name).op)
+        forget(_DEFINITIONS[name].op)
 
 
 def value(name: str, arrays: list[np.ndarray | None], **attributes: object) -> Any:

@@ -11,8 +11,8 @@ from coset.ir.errors import CosetError
 from coset.ir.op import get_op
 from coset.ir.registry import all_ops
 from coset.ir.types import DTYPES
-from coset.lowering.aten import can_say
-from coset.lowering.onnx_print import PRINTERS
+from coset.lowering.onnx.printers import PRINTERS
+from coset.lowering.torch.program import can_say
 from coset.rules.definition import is_defined
 from coset.targets.document import HERE
 from coset.targets.ops import misfits

@@ -68,7 +68,7 @@ def compiled(case: Case) -> str:
     from coset.frontends.torch_capture import capture
     from coset.frontends.torch_kept import Keeping
     from coset.ir.errors import CosetError
-    from coset.lowering.stablehlo import print_stablehlo
+    from coset.lowering.stablehlo.module import print_stablehlo
 
     programs: list[Any] = []
 

@@ -1,0 +1,1 @@
+"""A program as a Python package on disk: its text, its runtime, its weights."""

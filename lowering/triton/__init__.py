@@ -1,0 +1,1 @@
+"""A plan's kernels as Triton source text, and how they are launched."""

@@ -1,0 +1,126 @@
+"""A plan's kernels as Triton source: readable text, made without a device and without Triton.
+
+`emit` gives a kernel's functions with the launches that start them; `kernel_source` and `module_source` give text that can be
+imported. Which elementwise ops have a Triton form is `can_emit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from coset.ir.errors import CosetError
+from coset.lowering.kernels.kernel import (
+    Apply,
+    Attention,
+    Chain,
+    Fold,
+    Grouped,
+    Kernel,
+    Library,
+    Plan,
+    Pointwise,
+    Product,
+    Recurrence,
+    Rows,
+    Scan,
+    Scatter,
+    Sort,
+    Statistics,
+    scalars,
+    values_of,
+)
+from coset.lowering.triton.alternatives import alternatives
+from coset.lowering.triton.attention import emit_attention
+from coset.lowering.triton.chain import emit_chain
+from coset.lowering.triton.grouped import emit_grouped
+from coset.lowering.triton.helpers import helper_text, helpers_of
+from coset.lowering.triton.key import key_of
+from coset.lowering.triton.launch import Emission, Launch, Options, Rounding
+from coset.lowering.triton.pointwise import emit_pointwise
+from coset.lowering.triton.product import emit_product
+from coset.lowering.triton.recurrence import emit_recurrence
+from coset.lowering.triton.rows import emit_rows
+from coset.lowering.triton.scalars import can_emit, kind_of
+from coset.lowering.triton.scan import emit_scan
+from coset.lowering.triton.scatter import emit_scatter
+from coset.lowering.triton.sort import emit_sort
+from coset.lowering.triton.statistics import emit_statistics
+
+__all__ = ["Emission", "Launch", "Options", "Rounding", "can_emit", "emit", "kernel_source", "module_source", "refusal"]
+
+HEAD = "import triton\nimport triton.language as tl\n\n\n"
+_WIDTH = 110
+_EMITTERS: dict[type[Kernel], Callable[..., Emission]] = {
+    Pointwise: emit_pointwise, Rows: emit_rows, Scan: emit_scan, Product: emit_product, Grouped: emit_grouped, Sort: emit_sort,
+    Scatter: emit_scatter, Attention: emit_attention, Statistics: emit_statistics, Chain: emit_chain,
+    Recurrence: emit_recurrence,
+}  # fmt: skip
+
+
+def emit(kernel: Kernel, plan: Plan, *, options: Options | None = None) -> Emission:
+    """The Triton functions of a kernel and their launches; a library's kernel has none. They have the numbers of `options.choice`, or those
+    that `options.choices` have for this kernel, where these are of its alternatives; else the default's. (Of kernels of
+    attention's gradients nothing is chosen.)
+
+    Raises:
+        CosetError: the kernel has an op or an element type without a Triton form (`refusal`).
+    """
+    options = options or Options()
+    refused = refusal(kernel)
+    if refused:
+        raise CosetError(f"{kernel.name}: {refused}", help="this is for a library: the planner asks `can_emit`")
+    if isinstance(kernel, Library):
+        return Emission("", ())
+    comment = describe(kernel.terms)
+    emission = _EMITTERS[type(kernel)](kernel, plan, options, comment)
+    if options.choices is None or options.choice is not None or emission.choice is None:
+        return emission
+    sizes = options.choices.sizes
+    chosen = options.choices.kernels.get(key_of(emission, plan, sizes))
+    if chosen is None or chosen.choice not in alternatives(kernel, emission.choice, options, sizes):
+        return emission
+    return replace(_EMITTERS[type(kernel)](kernel, plan, replace(options, choice=chosen.choice), comment), chosen=chosen)
+
+
+def refusal(kernel: Kernel) -> str:
+    """What in a kernel has no Triton form; empty where everything has one."""
+    if isinstance(kernel, Library):
+        return ""
+    folds = kernel.folds if isinstance(kernel, Rows) else ()
+    if isinstance(kernel, Recurrence):
+        folds = tuple(step for step in kernel.steps if isinstance(step, Fold))
+    for value in scalars(*values_of(kernel)):
+        if not kind_of(value.dtype):
+            return f"no kernel holds elements of {value.dtype}"
+        if isinstance(value, Apply):
+            dtypes = [*(operand.dtype for operand in value.operands), value.dtype]
+            if not can_emit(value.op.name, dtypes):
+                return f"`{value.op.name}` of {', '.join(map(str, dtypes[:-1]))} has no exact form"
+    return next((f"no kernel folds {fold.dtype}" for fold in folds if not kind_of(fold.dtype)), "")
+
+
+def describe(terms: tuple[str, ...]) -> list[str]:
+    """The ops of a kernel as lines of a comment."""
+    lines: list[str] = []
+    for term in terms:
+        if lines and len(lines[-1]) + len(term) + 2 <= _WIDTH:
+            lines[-1] += f", {term}"
+        else:
+            lines.append(term)
+    return lines
+
+
+def kernel_source(kernel: Kernel, plan: Plan, *, options: Options | None = None) -> str:
+    """One kernel as a module of its own."""
+    return module_of([emit(kernel, plan, options=options)])
+
+
+def module_source(plan: Plan, *, options: Options | None = None) -> str:
+    """All kernels of a plan as one module."""
+    return module_of([emit(kernel, plan, options=options) for kernel in plan.kernels])
+
+
+def module_of(emissions: list[Emission]) -> str:
+    text = "\n\n".join(emission.source for emission in emissions if emission.source)
+    return HEAD + helper_text(helpers_of(text)) + text
