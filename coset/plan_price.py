@@ -331,7 +331,7 @@ class PlanPrices:
         return sum(self.sizes.bytes(type) for type in (term.type, *(each.type for each in term.operands)) if isinstance(type, TensorType))
 
     def may_be_windowed(self, term: Term) -> bool:
-        """True for a convolution that a plan may do sooner as a kernel over windows (`lowering/planning/windows.py`) than by a library: where its
+        """True for a convolution that a plan may do sooner as a kernel over windows (`planning/windows.py`) than by a library: where its
         work takes at most so much longer as the kernels before and behind it, which it may take in. Pools have nearly no work."""
         if "windows" not in self.target.numbers or not (has_windows(term) or is_small_pool(term)):
             return False

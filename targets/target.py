@@ -145,7 +145,7 @@ class Storing:
 
 @dataclass(frozen=True)
 class Fusion:
-    """Where ops share kernels (`lowering/planning/plan.py`): the names of the kernels whose numbers price a whole one of each kind. What libraries
+    """Where ops share kernels (`planning/plan.py`): the names of the kernels whose numbers price a whole one of each kind. What libraries
     run is priced by its form. `full`: of products of f32 in full, where no matrix unit does them; None: they are priced as `product`.
     `library`: of such products alone, by a library; `halves`: of products of 16-bit floats by a library; None: it does none. They all
     depend on the shorter side of the result, not on its rows. `bf16x6`: of attention in f32 whose products are six of bf16, and of its

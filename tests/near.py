@@ -2,9 +2,8 @@
 
     python -m tests.near [COMMIT] | xargs python -m pytest
 
-Imports inside functions count, and the files of a folder of registered things (dialects, frontends, rules) are reached by who imports the
-folder. Rule files, targets and other data are reached by every test of the rules, of their dialect and of whole commands: a change of such a
-file gives all test files.
+Imports inside functions count. A folder whose files register things (dialects) is reached as a whole by who imports it. Rule files, targets
+and other data are read by many tests: a change of such a file gives all test files.
 """
 
 from __future__ import annotations
@@ -37,7 +36,9 @@ def reached(commit: str) -> list[str]:
         return tests
     wanted = {name for name in files if name.endswith(".py")}
     pages = [name for name in files if name.endswith(".md")]
-    return [test for test in tests if _closure(test) & wanted or (pages and test.startswith("tests/docs/")) or test == "tests/test_house.py"]
+    return [
+        test for test in tests if _closure(test) & wanted or (pages and test.startswith("tests/docs/")) or test == "tests/test_house.py"
+    ]
 
 
 @cache

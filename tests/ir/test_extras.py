@@ -21,6 +21,20 @@ def test_the_packages_are_those_of_the_extra(extra: str) -> None:
 
 
 def test_no_message_names_a_package_of_ours_that_no_index_has() -> None:
-    folders = ("coset", "ir", "dialects", "frontends", "lowering", "backends", "egraph", "extract", "prove", "rules", "targets", "docs", "benchmarks")
+    folders = (
+        "coset",
+        "ir",
+        "dialects",
+        "frontends",
+        "lowering",
+        "backends",
+        "egraph",
+        "extract",
+        "prove",
+        "rules",
+        "targets",
+        "docs",
+        "benchmarks",
+    )
     files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".md", ".rules", ".toml")]
     assert not [path for path in files if "coset[" in path.read_text() and "CHANGELOG" not in path.name]
