@@ -328,6 +328,9 @@ def _expands(rule: Rule) -> bool:
     return rule.definition is not None and rule.family == rule.definition
 
 
+OVERLAPPING = 10.0  # s of the processor to draw what the clauses of a definition say of the same operands
+
+
 def _tested(rules: Sequence[Rule], seed: int) -> tuple[Sequence[Rule], Tests]:
     """The rules of an entry that are on trial, and how their tests went."""
     expanding = [rule for rule in rules if _expands(rule)]
@@ -337,8 +340,12 @@ def _tested(rules: Sequence[Rule], seed: int) -> tuple[Sequence[Rule], Tests]:
         return tried, tests
     if tests.compared and not _may_overlap(rules[0]):
         return tried, tests
-    others = entry_tests(expanding, seed)
-    return (tried, tests) if tests.compared and not (others.counterexample or others.late) else (expanding, others)
+    try:
+        with until(Time.of(OVERLAPPING)):
+            others = entry_tests(expanding, seed)
+    except MemoryError:  # long dims were drawn for what has their square
+        return tried, tests
+    return (tried, tests) if tests.compared and not others.counterexample else (expanding, others)
 
 
 def _may_overlap(rule: Rule) -> bool:
