@@ -93,3 +93,9 @@ from coset.ir.op import DEFERRED, find_op
 assert all(find_op(name) is not None for name in list(DEFERRED))
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("folder", ["rules/library", "dialects", "benchmarks"])
+def test_the_lock_files_here_are_those_of_this_prover(folder: str) -> None:
+    """What another prover wrote is not known: the rules of such a folder would be judged anew by whoever uses them."""
+    assert read_lock(Path(__file__).resolve().parents[2] / folder / NAME)

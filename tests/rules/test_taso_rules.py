@@ -44,7 +44,6 @@ def test_what_is_found_from_one_side_is_met_by_both() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(reason="two rules of benchmarks/taso.rules are refuted since the prover draws more: to be graded anew", strict=False)
 def test_with_the_rules_beside_it_products_and_convolutions_merge() -> None:
     pairs = [rule for rule in MULTI if "relu" not in str(rule)]
     found = judge(pairs, "nvidia-a100", [FURTHER])
