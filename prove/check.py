@@ -45,8 +45,9 @@ EXTREMES = ("maximum", "minimum", "clamp")  # which zero they give of two is lef
 UNLIMITED = 1e9  # s
 Range = Mapping[str, Mapping[str, str]]  # grades by direction and class of float types
 NO_RANGE: Range = MappingProxyType({})
+AGREEING = 5.0  # s of the processor, to say what identities of polynomials say of rules that are tested only
 GRADING = 60.0  # s of the processor, for the grades of a definition
-LIMIT = 60.0  # s of the processor for an entry, to draw and to prove it
+LIMIT = 90.0  # s of the processor for an entry, to draw and to prove it
 UNKNOWN = "unknown"  # no grade: the time was over, and nothing had spoken against it
 
 
@@ -328,24 +329,30 @@ def _expands(rule: Rule) -> bool:
     return rule.definition is not None and rule.family == rule.definition
 
 
-OVERLAPPING = 10.0  # s of the processor to draw what the clauses of a definition say of the same operands
+OVERLAPPING = 3.0  # s of the processor to draw what the clauses of a definition say of the same operands
 
 
 def _tested(rules: Sequence[Rule], seed: int) -> tuple[Sequence[Rule], Tests]:
     """The rules of an entry that are on trial, and how their tests went."""
     expanding = [rule for rule in rules if _expands(rule)]
-    tried = [rule for rule in rules if not _expands(rule)] or expanding
-    tests = entry_tests(tried, seed)
-    if tests.counterexample or tests.late or not expanding:
-        return tried, tests
-    if tests.compared and not _may_overlap(rules[0]):
-        return tried, tests
+    others = [rule for rule in rules if not _expands(rule)]
+    tests = entry_tests(others, seed)
+    if expanding and not (tests.compared or tests.counterexample or tests.late):
+        return expanding, entry_tests(expanding, seed)
+    if expanding and not (tests.counterexample or tests.late) and _may_overlap(rules[0]):
+        overlapping = _overlapping(expanding, seed)
+        if overlapping.counterexample:
+            return expanding, overlapping
+    return others, tests
+
+
+def _overlapping(expanding: Sequence[Rule], seed: int) -> Tests:
+    """How the clauses of a definition do on operands of which others may speak too, as far as a short time and the memory reach."""
     try:
         with until(Time.of(OVERLAPPING)):
-            others = entry_tests(expanding, seed)
+            return entry_tests(expanding, seed)
     except MemoryError:  # long dims were drawn for what has their square
-        return tried, tests
-    return (tried, tests) if tests.compared and not others.counterexample else (expanding, others)
+        return Tests()
 
 
 def _may_overlap(rule: Rule) -> bool:
@@ -358,9 +365,15 @@ def _proved(rules: Sequence[Rule], tests: Tests, seed: int, method: str, seconds
     """The assurance of rules that were tested, and how it was shown; or why no more is shown."""
     try:
         shown, how = shown_of(rules, seconds=seconds)
-        return (shown, how) if shown else ("tested", f"{method}{_agreed(rules, seed)}; {how}")
     except Late:
         return "tested", method
+    if shown:
+        return shown, how
+    try:
+        with until(Time.of(AGREEING)):
+            return "tested", f"{method}{_agreed(rules, seed)}; {how}"
+    except Late:
+        return "tested", f"{method}; {how}"
 
 
 def _repairs(rule: Rule, seed: int, time: Time) -> tuple[str, ...]:

@@ -65,18 +65,21 @@ def about(rule: str, instance: Sequence[Term] = ()) -> None:
 def unsatisfiable(solver: Any, asked: str, *, steps: int) -> bool:
     """Whether Z3 shows that nothing is as the `solver` asserts, with so many of its `steps` and in the time that is left.
 
-    `asked` says in a few words what is asserted. Z3 takes another way where it was asked other things before, so an entry is judged in a
-    process of its own (`ir/judging.py`).
+    `asked` says in a few words what is asserted. Z3 takes another way, of which the steps may not suffice, where its context was asked
+    other things before, and a process that is forked has the contexts of its parent. So each question is read anew from its text, in a
+    context of its own.
 
     Raises:
         Late: the time that was set around it is over.
     """
     import z3
 
-    solver.set("rlimit", steps)
-    assertions = solver.sexpr() if _record is not None else ""  # before the answer: behind it come Z3's own lines
-    with _interrupted(solver):
-        answer = solver.check()
+    assertions = solver.sexpr()
+    alone = z3.Solver(ctx=z3.Context())
+    alone.from_string(assertions)
+    alone.set("rlimit", steps)
+    with _interrupted(alone):
+        answer = alone.check()
     if _record is not None:
         _write(_record, assertions, asked, str(answer))
     if answer == z3.unknown:

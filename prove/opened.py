@@ -59,14 +59,9 @@ def _tells_ranks(name: str, ranks: int) -> bool:
     try:
         forms = own.forms
     except RuleError:  # a list of terms, say, is read only where types are known
-        whole = [part for clause in own.entry.clauses for part in _written(clause)]
+        whole = [part for clause in own.entry.clauses for part in clause.parts()]
         return any(isinstance(part, syntax.Number) and part.integral and abs(part.value) > ranks for part in whole)
     return any(_names(whole, ranks + _beside(form)) for form in forms if _open(form) for whole in expressions(form))
-
-
-def _written(clause: syntax.Clause) -> Iterator[Any]:
-    for expression in (clause.body, clause.condition, *(local.value for local in clause.locals)):
-        yield from syntax.walk(expression)
 
 
 def _open(form: Rule) -> bool:
@@ -126,7 +121,7 @@ def _of_definitions(rule: Rule) -> list[Any]:
         try:
             found += [whole for form in own.forms for whole in expressions(form)]
         except RuleError:
-            told = {part.name for clause in own.entry.clauses for part in _written(clause) if isinstance(part, syntax.Invocation)}
+            told = {part.name for clause in own.entry.clauses for part in clause.parts() if isinstance(part, syntax.Invocation)}
             found += [Call(name, ()) for name in sorted(told & _OF_WIDTHS)]  # the numbers are read only where types are known
     return found
 
@@ -176,7 +171,7 @@ def _looks_at(clause: syntax.Clause, attribute: str, own: Definition) -> bool:
         names |= more
     if clause.condition is not None and not names.isdisjoint(_named(clause.condition)):
         return True
-    for part in _written(clause):
+    for part in clause.parts():
         asked = part.operands[0] if isinstance(part, syntax.Operation) and part.operator == "if" else None
         if isinstance(part, syntax.Comprehension | syntax.Lambda) or (asked is not None and not names.isdisjoint(_named(asked))):
             if not names.isdisjoint(_named(part)):

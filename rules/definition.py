@@ -56,7 +56,7 @@ class Definition:
     @property
     def text(self) -> str:
         """The entry in canonical form, and what it rests on."""
-        return with_what_it_rests_on(self.entry.text, self.mentioned)
+        return with_what_it_rests_on(self.entry.text, self.mentioned) if OWN else self.entry.text  # few have own ones
 
     @property
     def assurance(self) -> str:
@@ -111,7 +111,7 @@ class Definition:
         found: set[str] = set()
         for clause in self.entry.clauses:
             names = _names(self.entry, clause, self.dialects)
-            for expression in (clause.body, *(local.value for local in clause.locals)):
+            for expression in clause.said:
                 for part in syntax.walk(expression):
                     if isinstance(part, syntax.Invocation):
                         folded = part.arguments[0] if part.name == "fold" and part.arguments else None
@@ -176,11 +176,10 @@ class Definition:
             attribute.name: [] if attribute.required else [attribute.default] for attribute in self.op.attributes
         }
         for clause in self.entry.clauses:
-            for expression in (clause.body, clause.condition, *(local.value for local in clause.locals)):
-                for part in syntax.walk(expression):
-                    name = part.operands[0] if isinstance(part, syntax.Operation) and part.operator in ("==", "!=", "in") else None
-                    if isinstance(part, syntax.Operation) and isinstance(name, syntax.Name) and name.value in hints:
-                        hints[name.value] += [written(each) for each in syntax.walk(part.operands[1]) if written(each) is not None]
+            for part in clause.parts():
+                name = part.operands[0] if isinstance(part, syntax.Operation) and part.operator in ("==", "!=", "in") else None
+                if isinstance(part, syntax.Operation) and isinstance(name, syntax.Name) and name.value in hints:
+                    hints[name.value] += [written(each) for each in syntax.walk(part.operands[1]) if written(each) is not None]
         return {name: tuple(values) for name, values in hints.items()}
 
 
@@ -398,14 +397,14 @@ def _signature(entry: syntax.OpEntry, dialects: Mapping[str, str]) -> Op:
 
 def _elementwise(entry: syntax.OpEntry, clause: syntax.Clause, names: Names) -> bool:
     """True when each result element depends on the operands' elements of the same place only, and on no size or rank."""
-    parts = [part for each in (clause.condition, clause.body, *(x.value for x in clause.locals)) for part in syntax.walk(each)]
+    parts = list(clause.parts())
     if any(
         isinstance(part, syntax.Name) and part.value in names.kinds and names.kinds[part.value].word in ("dim", "pack") for part in parts
     ):
         return False
     if any(isinstance(part, syntax.Invocation) and part.name in ("rank", "dims", "host", "expanding") for part in parts):
         return False
-    for expression in (clause.body, *(local.value for local in clause.locals)):
+    for expression in clause.said:
         for part in syntax.walk(expression):
             if isinstance(part, syntax.Operation) and part.operator not in ("+", "-", "*", "/", "negate"):
                 return False
@@ -479,13 +478,7 @@ def _numbered(rules: Sequence[Rule]) -> list[Rule]:
 
 
 def _lint_parameters(entry: syntax.OpEntry) -> None:
-    used = {
-        part.value
-        for clause in entry.clauses
-        for expression in (clause.body, clause.condition, *(local.value for local in clause.locals))
-        for part in syntax.walk(expression)
-        if isinstance(part, syntax.Name)
-    }
+    used = {part.value for clause in entry.clauses for part in clause.parts() if isinstance(part, syntax.Name)}
     for parameter in entry.parameters:
         if isinstance(parameter.kind, syntax.TensorKind) and parameter.kind.fact:
             help = "a rule may ask what its operands are; an op means something for all that it takes"
@@ -496,11 +489,10 @@ def _lint_parameters(entry: syntax.OpEntry) -> None:
 
 def _lint_natives(entry: syntax.OpEntry) -> None:
     for clause in entry.clauses:
-        for expression in (clause.body, clause.condition, *(local.value for local in clause.locals)):
-            for part in syntax.walk(expression):
-                if isinstance(part, syntax.Invocation) and part.name.startswith(PREFIX):
-                    help = "what an op means is written in the language; only rules call native functions"
-                    raise RuleError(f"a definition calls `{part.name}`", place=part.place, help=help)
+        for part in clause.parts():
+            if isinstance(part, syntax.Invocation) and part.name.startswith(PREFIX):
+                help = "what an op means is written in the language; only rules call native functions"
+                raise RuleError(f"a definition calls `{part.name}`", place=part.place, help=help)
 
 
 def _circle(entry: syntax.OpEntry) -> RuleError | None:

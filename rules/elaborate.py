@@ -18,7 +18,7 @@ from coset.rules.ground import lint_tests
 from coset.rules.meant import with_what_it_rests_on
 from coset.rules.names import LAWFUL, Names, collect, ops_with
 from coset.rules.native import natives_in
-from coset.rules.op_parameters import joined, never
+from coset.rules.op_parameters import never
 from coset.rules.parts import conjuncts
 from coset.rules.pattern import Application, applications
 from coset.rules.rule import Rule
@@ -114,7 +114,7 @@ def _written_out(entry: syntax.RuleEntry, own: syntax.Declaration) -> Iterator[t
     for count in UNROLLED:
         try:
             form = unrolled_rule(entry, own, count)
-            if form.condition is None or not any(map(never, joined(form.condition))):  # `len(xs) == 2` is of no other number
+            if form.condition is None or not any(map(never, syntax.joined(form.condition))):  # `len(xs) == 2` is of no other number
                 yield f"*{count}", form
         except Absent:
             if count == UNROLLED[-1]:

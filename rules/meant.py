@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
@@ -52,27 +52,21 @@ def floats_asked_for(op: Op) -> tuple[float, ...]:
 def of_one_form(clauses: tuple[syntax.Clause, ...]) -> bool:
     """Whether the definition with these clauses means the same however sizes are written, as numbers or as symbols: what it says of sizes
     that are not `static` is what it says of those that are, but for the way in which a number is made of them."""
-    if not any(_asks_form(part) for clause in clauses for part in _parts(clause)):
+    if not any(_asks_form(part) for clause in clauses for part in clause.parts()):
         return True
     plain, symbolic = list[Any](), list[Any]()
     for clause in clauses:
-        conditions = list(_joined(clause.condition))
+        conditions = syntax.joined(clause.condition)
         asked = [condition for condition in conditions if any(map(_asks_form, syntax.walk(condition)))]
-        bodies = (clause.body, *(local.value for local in clause.locals))
-        if len(asked) > 1 or any(_asks_form(part) for body in bodies for part in syntax.walk(body)):
+        if len(asked) > 1 or any(_asks_form(part) for body in clause.said for part in syntax.walk(body)):
             return False
         form = asked[0] if asked else None
         negated = isinstance(form, syntax.Operation) and form.operator == "not"
         if form is not None and not _asks_form(form.operands[0] if isinstance(form, syntax.Operation) and negated else form):
             return False
         rest = tuple(condition for condition in conditions if condition is not form)
-        (symbolic if negated else plain).append((rest, tuple(map(_number_made, bodies)), clause.promise.word))
+        (symbolic if negated else plain).append((rest, tuple(map(_number_made, clause.said)), clause.promise.word))
     return symbolic == [each for each in plain if each in symbolic]
-
-
-def _parts(clause: syntax.Clause) -> Iterator[Any]:
-    for expression in (clause.body, clause.condition, *(local.value for local in clause.locals)):
-        yield from syntax.walk(expression)
 
 
 def _asks_form(part: Any) -> bool:
@@ -101,18 +95,7 @@ def _equal(condition: syntax.Expression | None, attribute: str) -> list[Any]:
     """What a condition says that the attribute is."""
     return [
         value
-        for part in _joined(condition)
+        for part in syntax.joined(condition)
         if isinstance(part, syntax.Operation) and part.operator == "==" and isinstance(part.operands[0], syntax.Name)
         if part.operands[0].value == attribute and (value := written(part.operands[1])) is not None
     ]
-
-
-def _joined(condition: syntax.Expression | None) -> Iterator[syntax.Expression]:
-    """The conditions that `and` joins."""
-    pending = [condition]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, syntax.Operation) and part.operator == "and":
-            pending += reversed(part.operands)
-        elif part is not None:
-            yield part

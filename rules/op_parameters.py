@@ -54,7 +54,7 @@ def _clause(clause: syntax.Clause, variable: syntax.OpVariable, op: Op, dialects
         inner = rewritten(expression, change)
         return replace(inner, name=called) if isinstance(inner, syntax.Invocation) and inner.name == variable.name else inner
 
-    conditions = [] if clause.condition is None else [change(each) for each in joined(clause.condition)]
+    conditions = [] if clause.condition is None else [change(each) for each in syntax.joined(clause.condition)]
     if any(never(each) for each in conditions):
         return
     own = syntax.Operation("==", (syntax.Name(variable.name, variable.place), syntax.Text(op.name, variable.place)), variable.place)
@@ -63,13 +63,6 @@ def _clause(clause: syntax.Clause, variable: syntax.OpVariable, op: Op, dialects
         condition = syntax.Operation("and", (condition, each), clause.place)
     locals = tuple(replace(local, value=change(local.value)) for local in clause.locals)
     yield replace(clause, body=change(clause.body), locals=locals, condition=condition)
-
-
-def joined(condition: syntax.Expression) -> list[syntax.Expression]:
-    """The conditions that `and` joins."""
-    if isinstance(condition, syntax.Operation) and condition.operator == "and":
-        return [part for operand in condition.operands if operand is not None for part in joined(operand)]
-    return [condition]
 
 
 def never(condition: syntax.Expression) -> bool:

@@ -225,6 +225,16 @@ class Clause:
     promise: Promise
     place: Place = field(compare=False)
 
+    @property
+    def said(self) -> tuple[Expression, ...]:
+        """What it means, without when."""
+        return self.body, *(local.value for local in self.locals)
+
+    def parts(self) -> Iterator[Expression | Spread]:
+        """All expressions in it, its condition's too."""
+        for expression in (self.body, self.condition, *self.said[1:]):
+            yield from walk(expression)
+
 
 @dataclass(frozen=True)
 class OpEntry:
@@ -283,3 +293,10 @@ def walk(expression: Expression | Spread | None) -> Iterator[Expression | Spread
         inside = (expression.body,)
     for part in inside:
         yield from walk(part)
+
+
+def joined(condition: Expression | None) -> list[Expression]:
+    """The conditions that `and` joins, in order; none where there is none."""
+    if isinstance(condition, Operation) and condition.operator == "and":
+        return [part for operand in condition.operands for part in joined(operand)]
+    return [] if condition is None else [condition]

@@ -25,3 +25,10 @@ def test_files_that_are_named_are_there(page: Path) -> None:
     named = re.findall(r"`([\w./*-]+/[\w.*-]*)`", page.read_text())
     ours = [each for each in named if each.split("/")[0] in TOP and not re.search(r"[A-Z]{3,}", each)]
     assert not [each for each in ours if not list(ROOT.glob(each.rstrip("/")))]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in HISTORY], ids=lambda page: str(page.relative_to(ROOT)))
+def test_scripts_that_are_named_are_there(page: Path) -> None:
+    named = re.findall(r"python -m (benchmarks|tests|coset)\.([\w.]+)", page.read_text())
+    lost = [f"{package}.{name}" for package, name in named if not (ROOT / package / f"{name.replace('.', '/')}.py").exists()]
+    assert not lost

@@ -179,6 +179,27 @@ def test_what_else_the_machine_does_shortens_no_question(monkeypatch: pytest.Mon
     assert time.perf_counter() - begun > 0.001, "it takes more than that of the clock"
 
 
+def test_what_was_asked_before_changes_no_answer() -> None:
+    """Z3 took twenty times the steps for the same question after others in its context, which a forked process has from its parent."""
+
+    def shown() -> bool:
+        x, y = z3.FPs("x y", z3.Float64())
+        solver, nearest = z3.Solver(), z3.RNE()
+        left, right = z3.fpAbs(z3.fpMul(nearest, x, y)), z3.fpMul(nearest, z3.fpAbs(x), z3.fpAbs(y))
+        solver.add(z3.Not(z3.fpToIEEEBV(left) == z3.fpToIEEEBV(right)), z3.Not(z3.fpIsNaN(left)))
+        return obligations.unsatisfiable(solver, "the absolute value of a product", steps=1_500_000)
+
+    answers = [shown()]
+    for number in range(12):
+        x, y = z3.FPs(f"x{number} y{number}", z3.Float16())
+        solver = z3.Solver()
+        solver.add(z3.fpMul(z3.RNE(), x, y) != z3.fpAdd(z3.RNE(), x, y))
+        solver.set("rlimit", 300_000)
+        solver.check()
+        answers.append(shown())
+    assert answers == [True] * 13
+
+
 def test_without_a_limit_nothing_is_unknown(written: Callable[[str], Path]) -> None:
     (verdict,) = check_rules(rules_of(written(ODD)), effort=Effort(proofs=False))
     assert verdict.assurance == "tested" and verdict.seconds < time.process_time() + 60
