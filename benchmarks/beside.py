@@ -17,9 +17,9 @@ from benchmarks import hand
 from benchmarks.measure import Oracle, load, main, opened, rivals
 from benchmarks.rivals import OPTIONS, Options, Run, open_ort
 from benchmarks.verdict import judged
-from coset import timing
 from coset.backends.onnxruntime import LEVELS
-from coset.running import stored
+from coset.comparing import timing
+from coset.optimizing.running import stored
 
 
 def measure(task: dict[str, Any], note: Callable[[str], None]) -> dict[str, Any]:

@@ -33,7 +33,7 @@ import onnx
 import coset
 from benchmarks import feeds as inputs
 from benchmarks.models import cache
-from coset import timing
+from coset.comparing import timing
 
 
 @dataclass(frozen=True)

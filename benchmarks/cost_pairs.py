@@ -35,14 +35,14 @@ from benchmarks.cpu_models import commit, finished, free_dims, run_of, wanted
 from benchmarks.measure import Oracle, load
 from benchmarks.rivals import Options, Run, open_ort
 from benchmarks.verdict import Row
-from coset import timing
 from coset.backends.onnxruntime import LEVELS
+from coset.comparing import timing
 from coset.extract.candidates import strayed
 from coset.extract.select import reprice
-from coset.machine import HERE, find_target
-from coset.running import stored
+from coset.job.machine import HERE, find_target
+from coset.optimizing.running import stored
+from coset.searching.task import usual_dims
 from coset.targets.target import get_target
-from coset.task import usual_dims
 
 APART = 0.05
 """Times that differ by less are no test of a model."""

@@ -35,7 +35,7 @@ RESULTS = ROOT / "benchmarks" / "results" / "definition_attack.jsonl"
 
 def key_of(seed: int, instances: int) -> str:
     """What results belong to: the definitions, the sources that draw and judge, and how much is drawn."""
-    files = [*sorted((ROOT / "dialects").glob("*.rules")), *sorted((ROOT / "dialects").glob("*.py"))]
+    files = [*sorted((ROOT / "dialects").glob("*/*.rules")), *sorted((ROOT / "dialects").rglob("*.py"))]
     files += [path for path in sorted((ROOT / "benchmarks" / "definitions").glob("*.py")) if path.name != "known.py"]
     text = b"".join(path.read_bytes() for path in files)
     return blake2b(text + f"{seed} {instances}".encode(), digest_size=12).hexdigest()

@@ -23,13 +23,14 @@ from typing import Any
 import onnx
 
 from benchmarks.stacks import STACKS
-from coset import pipeline, regionwise
-from coset import task as tasks
 from coset.egraph.limits import Limits
 from coset.ir.collector import no_collection
 from coset.lowering.onnx.model import write
+from coset.optimizing import pipeline
+from coset.searching import regionwise
+from coset.searching import task as tasks
+from coset.searching.usage import used_rules
 from coset.targets.target import get_target
-from coset.usage import used_rules
 
 
 @dataclass(frozen=True)

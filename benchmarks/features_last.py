@@ -15,15 +15,15 @@ from pathlib import Path
 
 from benchmarks import models
 from coset.egraph.limits import Limits
-from coset.frontends.onnx import import_model
+from coset.frontends.onnx.model import import_model
 from coset.ir.program import Program
-from coset.lower import searched
+from coset.job.job import Job
 from coset.lowering.arranging.layouts import turned
 from coset.lowering.kernels.kernel import Library
-from coset.plan_price import PlanPrices
+from coset.packaging.lower import searched
+from coset.pricing.plan_price import PlanPrices
+from coset.pricing.windows import Planning
 from coset.targets.target import Target, get_target
-from coset.task import Job
-from coset.windows import Planning
 
 MODELS = ("train_cnn", "unet_gn", "resnet50_w025", "resnet50", "mobilenetv2", "squeezenet1_1", "resnext50_w050", "inception_v3_w050")
 BLOCKS = ("bottleneck", "unet")

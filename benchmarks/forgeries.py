@@ -30,8 +30,8 @@ import numpy as np
 import coset.dialects
 from benchmarks import headroom
 from coset.dialects.expansion import expanded
-from coset.dialects.hub_region_terms import while_term
-from coset.dialects.hub_terms import broadcast, dot, transpose
+from coset.dialects.hub.region_terms import while_term
+from coset.dialects.hub.terms import broadcast, dot, transpose
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate, evaluate_program
 from coset.ir.program import Program

@@ -356,7 +356,7 @@ def _child(given: argparse.Namespace) -> int:
     from benchmarks import gpu_attention, gpu_blocks, gpu_irregular, gpu_kernels
     from benchmarks.gpu_calibration import calibrated
     from benchmarks.gpu_tuning import tuning as tuned
-    from coset.timing import Protocol
+    from coset.comparing.timing import Protocol
 
     tiny = given.device == "cpu"
     if tiny:

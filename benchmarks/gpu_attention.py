@@ -14,12 +14,12 @@ from benchmarks.gpu_clock import captured, measure, synchronize
 from benchmarks.gpu_kernels import COPY_ELEMENTS, ERROR_GOAL, Kernels, copying, form, scaled, seconds, shown
 from benchmarks.gpu_programs import ATTENTION, TINY_ATTENTION, Case
 from coset.backends.triton_runtime import Device
+from coset.comparing.timing import Protocol, ratio
 from coset.lowering.kernels.kernel import Attention
 from coset.lowering.planning.traffic import least
 from coset.lowering.triton.alternatives import alternatives
 from coset.lowering.triton.choice import Choice
 from coset.lowering.triton.launch import Options
-from coset.timing import Protocol, ratio
 
 Row = dict[str, Any]
 FUSED_GOAL, DECODE_GOAL = 0.9, 0.8

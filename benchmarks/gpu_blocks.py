@@ -20,10 +20,10 @@ from benchmarks.gpu_kernels import Row, furthest, loaded, seconds, shown
 from benchmarks.gpu_models import MODELS
 from benchmarks.gpu_modules import BLOCKS, Block, drawn
 from benchmarks.gpu_turn import turn
+from coset.comparing.timing import Protocol, ratio
 from coset.egraph.limits import Limits
-from coset.lower import Check, Lowering, lower
+from coset.packaging.lower import Check, Lowering, lower
 from coset.targets.target import get_target
-from coset.timing import Protocol, ratio
 
 KINDS: dict[str, tuple[dict[str, Callable[[bool], Block]], tuple[str, ...]]] = {
     "blocks": (BLOCKS, ("eager", "compile", "compile_graph")),

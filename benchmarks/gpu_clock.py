@@ -1,4 +1,4 @@
-"""Times of GPU programs against each other: the protocol of `coset.timing` with the device's own clock.
+"""Times of GPU programs against each other: the protocol of `coset.comparing.timing` with the device's own clock.
 
 A block is one call that is not timed and then timed ones, each between two events on the stream; on the CPU (a dry run) the host's
 clock stands in. Programs are visited in turn, in an order of its own each round, and compared block by block of one round.
@@ -14,9 +14,9 @@ from functools import partial, wraps
 from typing import Any
 
 from benchmarks.gpu_turn import turn
-from coset import timing
 from coset.backends.torch_clock import Program, block, captured, synchronize
-from coset.timing import Protocol, Timing
+from coset.comparing import timing
+from coset.comparing.timing import Protocol, Timing
 
 __all__ = ["Program", "captured", "measure", "profiled", "synchronize", "tuned_in_turn"]
 

@@ -17,7 +17,8 @@ from benchmarks.gpu_clock import captured, measure, synchronize
 from benchmarks.gpu_kernels import ERROR_GOAL, seconds, shown
 from benchmarks.gpu_programs import Case
 from coset.backends.torch_clock import loaded
-from coset.dialects.hub_terms import splat
+from coset.comparing.timing import Protocol, ratio
+from coset.dialects.hub.terms import splat
 from coset.ir.program import Program
 from coset.ir.term import Term, get, input_term, make
 from coset.ir.types import DTYPES, I64, TensorType
@@ -26,7 +27,6 @@ from coset.lowering.package.program import write_package
 from coset.lowering.planning.plan import plan
 from coset.lowering.triton.source import can_emit
 from coset.targets.target import get_target
-from coset.timing import Protocol, ratio
 
 Row = dict[str, Any]
 GOAL = 1.0  # as fast as torch's

@@ -16,8 +16,8 @@ from benchmarks.gpu_clock import captured, measure, synchronize
 from benchmarks.gpu_programs import BANDWIDTH, PRODUCTS, TINY_BANDWIDTH, TINY_PRODUCTS, Case
 from coset.backends.torch_clock import loaded
 from coset.backends.triton_runtime import Device
+from coset.comparing.timing import Protocol, Ratio, Timing, ratio
 from coset.ir.types import DTYPES
-from coset.kernel_options import eights_for, options_for
 from coset.lowering.kernels.kernel import Buffer, Library, Plan
 from coset.lowering.package.plan import planned_package
 from coset.lowering.package.program import write_package
@@ -28,10 +28,10 @@ from coset.lowering.triton.choice import Choice
 from coset.lowering.triton.launch import Emission, Launch, Options
 from coset.lowering.triton.scalars import EIGHTS
 from coset.lowering.triton.source import can_emit, emit, module_of
-from coset.plan_price import PlanPrices
+from coset.pricing.kernel_options import eights_for, options_for
+from coset.pricing.plan_price import PlanPrices
+from coset.pricing.windows import Planning
 from coset.targets.target import get_target
-from coset.timing import Protocol, Ratio, Timing, ratio
-from coset.windows import Planning
 
 assert coset.dialects  # imported so that every op is registered
 

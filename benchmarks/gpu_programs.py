@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from coset.dialects.hub_terms import broadcast, convert, dot, reshape, splat, transpose
+from coset.dialects.hub.terms import broadcast, convert, dot, reshape, splat, transpose
 from coset.ir.builtin import absent
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make

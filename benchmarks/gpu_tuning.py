@@ -17,11 +17,11 @@ from benchmarks.gpu_kernels import ERROR_GOAL, Kernels, copying, library, second
 from benchmarks.gpu_programs import BANDWIDTH, PRODUCTS, TINY_BANDWIDTH, TINY_PRODUCTS, Case
 from coset.backends.triton_runtime import Device
 from coset.backends.tuning_profile import Tunings, opened
+from coset.comparing.timing import Protocol, ratio
 from coset.lowering.planning.traffic import least
 from coset.lowering.triton.choice import Choices
+from coset.packaging.chosen import kernels_of
 from coset.targets.target import get_target
-from coset.timing import Protocol, ratio
-from coset.tuning.chosen import kernels_of
 from coset.tuning.clocking import Clocking
 from coset.tuning.measuring import Bench, on_gpu
 from coset.tuning.pruning import Pruning

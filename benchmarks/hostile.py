@@ -35,10 +35,10 @@ from onnx import TensorProto, helper, numpy_helper
 from benchmarks.damage import bytewise, structural, textual
 from coset.backends import onnxruntime
 from coset.cli import run
-from coset.own_rules import NO_RULES, OwnRules
+from coset.job.own_rules import NO_RULES, OwnRules
+from coset.job.phases import permitted_phases
 from coset.rules.library import DEFAULT, read_text, rule_files
 from coset.rules.parser import parse
-from coset.task import permitted_phases
 
 COUNTS = {"models": 1000, "rules": 10_000, "targets": 500, "texts": 300}
 SECONDS = 60.0  # of the clock, for one case

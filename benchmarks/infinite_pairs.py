@@ -28,8 +28,8 @@ import onnx
 import onnx.parser
 
 from coset.backends.onnxruntime import Session
-from coset.check import Oracle
-from coset.frontends.onnx import import_model
+from coset.comparing.check import Oracle
+from coset.frontends.onnx.model import import_model
 from coset.ir.errors import CosetError
 from coset.proving.prove import PROVED, REFUTED, Proving, prove
 

@@ -20,22 +20,26 @@ import onnx
 from benchmarks import cost_pairs
 from benchmarks.measure import Oracle
 from benchmarks.rivals import Options, open_ort
-from coset import running, timing
 from coset.backends.onnxruntime import LEVELS
+from coset.comparing import timing
+from coset.comparing.feeds import bindings
+from coset.comparing.reference import read_program
 from coset.egraph.limits import Limits
 from coset.extract.candidates import strayed
 from coset.extract.cost import Printable
 from coset.extract.select import reprice
-from coset.feeds import bindings
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
-from coset.lower import EVERY_OPSET
+from coset.job.job import Job
+from coset.job.phases import COMPOSITE, LAST, phases_for
 from coset.lowering.onnx.model import highest_opset, printable, write
 from coset.lowering.planning.primitive import primitive
-from coset.reference import read_program
+from coset.optimizing import running
+from coset.packaging.lower import EVERY_OPSET
+from coset.searching.solving import Searched, finish, solve_task
+from coset.searching.task import Task
 from coset.targets.running import Running
 from coset.targets.target import Target, get_target
-from coset.task import COMPOSITE, LAST, Job, Searched, Task, finish, phases_for, solve_task
 
 HERE = get_target(cost_pairs.SHIPPED)
 ROUNDS, CALLS = 9, 3

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from coset.egraph.limits import Limits
-from coset.machine import find_target
-from coset.pipeline import DEFAULT_TARGET, optimize_file
-from coset.task import Job
+from coset.job.job import Job
+from coset.job.machine import find_target
+from coset.optimizing.pipeline import DEFAULT_TARGET, optimize_file
 
 RULES = Path(__file__).with_name("exploding.rules")
 FOLDER = Path.home() / ".cache" / "coset" / "models"

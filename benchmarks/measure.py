@@ -19,7 +19,7 @@ import onnx
 from benchmarks import feeds as inputs
 from benchmarks.rivals import OPTIONS, Feeds, Run, open_openvino, open_ort
 from benchmarks.screen import Candidate, Screen
-from coset import timing
+from coset.comparing import timing
 
 TOLERANCE = 1e-3
 """Largest error, as a part of the largest value of an output, of a form that is held equal: f32 that only reassociates keeps to 1e-5."""

@@ -21,7 +21,7 @@ import onnx.parser
 import onnxruntime
 
 from coset.backends.onnxruntime import Session
-from coset.timing import Protocol, measure, ratio
+from coset.comparing.timing import Protocol, measure, ratio
 
 PROTOCOL = Protocol(rounds=12)
 ATTENTIONS = ((2, 4, 16, 16, 32), (1, 12, 128, 128, 64), (1, 3, 197, 197, 64), (1, 12, 512, 512, 64), (1, 8, 1, 512, 64))  # B, H, L, S, D

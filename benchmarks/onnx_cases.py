@@ -30,7 +30,7 @@ import onnx
 from onnx.backend.test.loader import load_model_tests
 
 import coset.dialects
-from coset.frontends.onnx import import_model
+from coset.frontends.onnx.model import import_model
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe, evaluate_program
 from coset.rules.definition import evaluate_defined

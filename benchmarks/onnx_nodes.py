@@ -19,10 +19,10 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.onnx_cases import data_sets, symbolic, tensor_cases
-from coset.frontends.onnx import import_model
+from coset.frontends.onnx.model import import_model
 from coset.ir.errors import CosetError
 from coset.lowering.onnx.model import Graphs
-from coset.pipeline import optimize
+from coset.optimizing.pipeline import optimize
 
 SMALL = 4096  # elements of an operand that is made a constant
 STATIC: Mapping[str, Any] = {"B": 2, "H": 4, "W": 5}

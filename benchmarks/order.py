@@ -29,7 +29,7 @@ from coset.rules.lock import NAME
 
 MODELS = ("bert_2l", "vit_ti16_2l_sdpa", "unet_gn", "mobilenetv2", "train_mlp")
 _RUN = (
-    "import sys, pathlib, coset, coset.task as task\n"
+    "import sys, pathlib, coset, coset.searching.task as task\n"
     "task.DEFAULT = (pathlib.Path(sys.argv[3]),)\n"
     "result = coset.optimize(sys.argv[1], limits=coset.Limits(seconds=3600))\n"
     "assert result.report['egraph']['stop'] != 'time', 'stopped by time'\n"

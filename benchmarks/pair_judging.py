@@ -20,12 +20,12 @@ from onnx import helper
 from benchmarks.pair_edits import Edit
 from benchmarks.pair_seeds import Feed, Seed, in_one_type
 from coset.backends.onnxruntime import Session
-from coset.check import difference
+from coset.comparing.check import difference
+from coset.comparing.noise import floating, largest_step, moved, nudge, wide
+from coset.comparing.reference import read_program, values_of
 from coset.ir.errors import CosetError
 from coset.lowering.onnx.model import run_reference
-from coset.noise import floating, largest_step, moved, nudge, wide
 from coset.proving.prove import REFUTED, Proving, prove
-from coset.reference import read_program, values_of
 
 KINDS = ("given", "normal", "second", "wide", "whole", "tenths", "negative", "small", "ends", "huge", "special")
 LONGEST = 60  # s of the processor for all that is done with a pair

@@ -10,7 +10,7 @@ import argparse
 from collections import Counter
 
 from benchmarks import models
-from coset.frontends.onnx import import_model
+from coset.frontends.onnx.model import import_model
 from coset.ir.program import Program
 from coset.lowering.planning.plan import plan
 from coset.lowering.planning.traffic import least, traffic, unfused

@@ -3,8 +3,8 @@
     python -m benchmarks.proof_log [--only NAMES] [--blocks N] [--json]
 
 Each search runs in a process of its own, with and without the log in turn, block by block; ratios are medians over the blocks. Seconds are
-of the search of the whole program alone (`coset.task.search_roots`), memory is the largest resident size of the process with all that it
-imports and the model.
+of the search of the whole program alone (`coset.searching.solving.search_roots`), memory is the largest resident size of the process with
+all that it imports and the model.
 """
 
 from __future__ import annotations
@@ -27,10 +27,13 @@ MODELS = ("bert_2l", "bert_12l_d192", "llama_2l_static", "vit_ti16_2l_sdpa", "un
 def search(path: str, logged: bool) -> dict[str, float]:
     """Seconds and B of one search, in this process."""
     from coset.egraph.limits import Limits
-    from coset.frontends.onnx import import_model
+    from coset.frontends.onnx.model import import_model
+    from coset.job.job import Job
+    from coset.job.phases import phases_for
     from coset.lowering.onnx.model import highest_opset
+    from coset.searching.solving import search_roots
+    from coset.searching.task import Task, usual_dims, wanted_roots
     from coset.targets.target import get_target
-    from coset.task import Job, Task, phases_for, search_roots, usual_dims, wanted_roots
 
     program = import_model(Path(path))
     job = Job(Path(path), get_target("cpu-onnxruntime"), "reassociates", Limits(), (), {}, lambda _: None, certified=logged)

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import feeds, headroom, models, rivals
+from coset.comparing.reference import read_program
 from coset.ir.dims import alone
-from coset.reference import read_program
 
 ANSWERS = {0: "proved", 1: "refuted", 3: "unknown"}
 LONGEST = 600  # s for a proof; none is known to take as long

@@ -19,17 +19,21 @@ from unittest import mock
 
 import coset.dialects
 from benchmarks import models
-from coset import pipeline, usage
 from coset.egraph.limits import Limits
 from coset.ir.errors import CosetError
 from coset.ir.types import F16, F32
+from coset.job.job import Job
+from coset.job.phases import phases_for
+from coset.optimizing import pipeline
 from coset.prove.retyped import retyped
 from coset.rules.library import load
 from coset.rules.lock import entry_of
 from coset.rules.ranges import ALWAYS, verdict_of
 from coset.rules.rule import Rule
+from coset.searching import usage
+from coset.searching.solving import solve_task
+from coset.searching.task import Task, usual_dims
 from coset.targets.target import get_target
-from coset.task import Job, Task, phases_for, solve_task, usual_dims
 
 assert coset.dialects
 TARGET = "cpu-onnxruntime"

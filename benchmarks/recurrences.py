@@ -18,8 +18,8 @@ from unittest.mock import patch
 
 from benchmarks.recurrent_programs import Layer, Scan, scans
 from coset.egraph.limits import Limits
-from coset.looping import Loops
-from coset.lower import Check, Lowering, lower
+from coset.packaging.lower import Check, Lowering, lower
+from coset.pricing.looping import Loops
 from coset.targets.target import Target, get_target
 
 PROGRAMS: dict[str, Scan | Layer] = {
@@ -62,7 +62,7 @@ def measured(folder: Path) -> dict[str, Any]:
 
     from benchmarks.gpu_clock import measure
     from coset.backends.torch_loaded import LoadedPackage
-    from coset.timing import Protocol
+    from coset.comparing.timing import Protocol
 
     calls = {}
     for each in WAYS[:2]:

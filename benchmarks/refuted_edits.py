@@ -30,13 +30,13 @@ import onnx
 from benchmarks import feeds, headroom, models
 from benchmarks.edits import Edit, Sites
 from coset.backends.onnxruntime import Session
-from coset.check import difference
-from coset.feeds import Feed
+from coset.comparing.check import difference
+from coset.comparing.feeds import Feed
+from coset.comparing.noise import largest_step, moved, nudged
+from coset.comparing.reference import read_program
 from coset.ir.errors import CosetError
 from coset.lowering.onnx.model import write
-from coset.noise import largest_step, moved, nudged
 from coset.proving.prove import PROVED, REFUTED, Proving, prove
-from coset.reference import read_program
 
 OWN = 3  # seeds of the inputs that an edit is first looked at with
 MOST = 60e6  # B of a model: an edited copy of each is written

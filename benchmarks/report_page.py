@@ -21,13 +21,13 @@ from typing import Any
 import onnx
 
 from benchmarks.stacks import bert
-from coset.answer import save
 from coset.egraph.growth import Watch
 from coset.egraph.limits import Limits
-from coset.machine import find_target
-from coset.pipeline import optimize_file
+from coset.job.answer import save
+from coset.job.job import Job
+from coset.job.machine import find_target
+from coset.optimizing.pipeline import optimize_file
 from coset.reporting.page import report_page
-from coset.task import Job
 
 CHROMIUM = "/usr/bin/chromium"
 QUIET = [

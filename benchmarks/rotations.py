@@ -27,7 +27,7 @@ import coset
 from coset.backends.onnxruntime import Session
 from coset.calibration.calibrate import per_link
 from coset.calibration.cases import INPUT, LONG, SHORT
-from coset.timing import Protocol, measure, ratio
+from coset.comparing.timing import Protocol, measure, ratio
 
 SHAPES = (
     (1, 4, 1024, 4), (1, 4, 1024, 8), (1, 4, 1024, 16), (2, 4, 16, 32), (1, 8, 1, 64), (1, 12, 128, 64), (4, 8, 128, 32), (1, 4, 64, 128),

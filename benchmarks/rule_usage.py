@@ -3,8 +3,8 @@
     python -m benchmarks.rule_usage [NAME ..] [--out benchmarks/results/rule_usage.json] [--time-limit 30]
 
 Every model at hand (`python -m benchmarks.models` builds them) is optimized for ONNX Runtime as `coset optimize` does it, comparison
-included. `rules` counts for each entry the e-nodes and equalities of the chosen programs that it made (see coset/usage.py); a model
-that a NAME names takes its new counts and leaves those of the others as they are.
+included. `rules` counts for each entry the e-nodes and equalities of the chosen programs that it made (`coset/searching/usage.py`); a
+model that a NAME names takes its new counts and leaves those of the others as they are.
 """
 
 from __future__ import annotations

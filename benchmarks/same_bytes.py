@@ -3,8 +3,8 @@
     python -m benchmarks.same_bytes OLD NEW [--only bert_2l,train_*] [--targets nvidia-h200,amd-mi300x] [--out FILE]
 
 For each built model and workload both checkouts write the optimized model, its certificate, and packages for GPUs (texts of kernels,
-weights, manifest) as `coset lower --check none` writes them; lock files and the page of targets are compared too. Where texts differ the
-first line that does is printed.
+weights, manifest) as `coset lower --check none` writes them; the lines of lock files, wherever these lie, and the page of targets are
+compared too. Where texts differ the first line that does is printed.
 OLD and NEW are folders (`git worktree add FOLDER COMMIT` makes one). Exit code 1 where something differs.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import json
 import subprocess
 import sys
 import tempfile
@@ -44,7 +45,10 @@ def written(checkout: Path, model: str, targets: Sequence[str], folder: Path) ->
 
 def kept(checkout: Path) -> dict[str, bytes]:
     """What a checkout holds that it has written itself."""
-    return {name: (checkout / name).read_bytes() for name in ("rules/library/rules.lock", "dialects/rules.lock", "docs/targets.md")}
+    locks = [path for folder in ("rules/library", "dialects") for path in sorted((checkout / folder).rglob("rules.lock"))]
+    lines = {name: json.dumps(line) for path in locks for name, line in json.loads(path.read_text())["rules"].items()}
+    said = {f"lock line of {name}": line.encode() for name, line in lines.items()}
+    return {**said, "docs/targets.md": (checkout / "docs" / "targets.md").read_bytes()}
 
 
 def differences(old: dict[str, bytes], new: dict[str, bytes]) -> Iterator[str]:

@@ -11,7 +11,7 @@ import onnx
 
 from benchmarks import hand
 from benchmarks.rivals import OPTIONS, Run, open_ort
-from coset import timing
+from coset.comparing import timing
 
 GAIN = 0.99
 """A step is kept when it takes at most this part of the time without it; less is noise."""

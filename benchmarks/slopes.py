@@ -22,7 +22,7 @@ import onnxruntime
 
 import coset
 from coset.backends.onnxruntime import Session
-from coset.timing import Protocol, measure, ratio
+from coset.comparing.timing import Protocol, measure, ratio
 
 FORMS = {
     "PRelu": "y = PRelu(x, s)",

@@ -21,9 +21,9 @@ import torch
 import coset
 from benchmarks.gpu_clock import measure
 from benchmarks.step_memory import CASES, Case
+from coset.comparing.timing import Protocol, ratio
 from coset.compiling import forget_graphs
-from coset.frontends.torch_kept import Keeping, Kept
-from coset.timing import Protocol, ratio
+from coset.frontends.torch.kept import Keeping, Kept
 
 Step = Callable[[], Any]
 

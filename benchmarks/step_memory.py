@@ -24,11 +24,11 @@ import coset
 from benchmarks import models
 from benchmarks.gpu_clock import measure
 from benchmarks.gpu_modules import Bottleneck, Classifier, Transformer, UNet
+from coset.comparing.timing import Protocol, ratio
 from coset.compiling import forget_graphs
 from coset.ir.errors import CosetError
-from coset.lower import Lowering, lower
+from coset.packaging.lower import Lowering, lower
 from coset.targets.target import get_target
-from coset.timing import Protocol, ratio
 
 
 class Cnn(nn.Module):

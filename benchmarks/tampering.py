@@ -32,17 +32,17 @@ import onnx
 
 from benchmarks import headroom, models
 from benchmarks.edits import Sites
+from coset.comparing.reference import read_program
 from coset.ir.dims import add, multiply, symbol
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
-from coset.pipeline import optimize
+from coset.optimizing.pipeline import optimize
 from coset.prove.certificate import Certificate, Rejected
 from coset.prove.certificate_file import packed, read_certificate
 from coset.prove.contents import by_content, digest
 from coset.prove.kernel import verify
 from coset.proving.meanings import DEFINED, meaning
 from coset.proving.prove import REFUTED, Proving, prove
-from coset.reference import read_program
 from coset.rules.library import load
 from coset.rules.rule import Rule
 

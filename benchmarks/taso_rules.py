@@ -30,13 +30,16 @@ import onnx
 from benchmarks.stacks import Builder
 from coset.egraph.limits import Limits
 from coset.egraph.saturate import Saturation
-from coset.frontends.onnx import import_model
+from coset.frontends.onnx.model import import_model
 from coset.ir.program import Program
 from coset.ir.term import Term, exact_key, topological
-from coset.lower import EVERY_OPSET
+from coset.job.job import Job
+from coset.job.phases import phases_for
 from coset.lowering.planning.primitive import primitive
+from coset.packaging.lower import EVERY_OPSET
+from coset.searching.solving import search_roots
+from coset.searching.task import Task
 from coset.targets.target import Rate, get_target
-from coset.task import Job, Task, phases_for, search_roots
 
 FURTHER = Path(__file__).parent / "taso.rules"
 """What the library leaves out."""

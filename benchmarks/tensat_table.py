@@ -31,17 +31,20 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from benchmarks import headroom, latency_ranks, models, modern_models
+from coset.comparing.feeds import bindings
+from coset.comparing.reference import read_program
 from coset.egraph.limits import Limits
-from coset.feeds import bindings
-from coset.lower import EVERY_OPSET
+from coset.job.job import Job
+from coset.job.phases import phases_for
 from coset.lowering.planning.primitive import primitive
-from coset.reference import read_program
+from coset.packaging.lower import EVERY_OPSET
+from coset.searching.solving import solve_task
+from coset.searching.task import Task
 from coset.targets import document
 from coset.targets.target import Rate, Target, get_target
-from coset.task import Job, Task, phases_for, solve_task
 
 ROOT = Path(__file__).resolve().parent.parent
-PRICES = ("extract/cost.py", "extract/work.py", "coset/plan_price.py")
+PRICES = ("extract/cost.py", "extract/work.py", "coset/pricing/plan_price.py")
 TENSAT = {  # graph: TASO's search s, TENSAT's search s, TASO's and TENSAT's speed-up %, from the paper
     "taso_bert": (13.6, 1.4, 8.5, 9.2),
     "taso_resnext50": (25.3, 0.7, 5.5, 8.8),

@@ -33,14 +33,15 @@ import onnx
 import onnx.parser
 
 import coset.dialects
-from coset.feeds import bindings, cases
+from coset.comparing.feeds import bindings, cases
+from coset.comparing.reference import read_program
 from coset.ir.constants import Constant, constant_of
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import CONSTANT, Term, intern, make
 from coset.ir.types import TensorType
-from coset.pipeline import optimize
+from coset.optimizing.pipeline import optimize
 from coset.prove import second
 from coset.prove.certificate import Rejected
 from coset.prove.certificate_file import packed as packed_certificate
@@ -49,7 +50,6 @@ from coset.prove.kernel import verify
 from coset.prove.second import programs, reading
 from coset.prove.second.classes import Contents, below
 from coset.proving.meanings import DEFINED, meaning
-from coset.reference import read_program
 from coset.rules.library import load
 from coset.second import LIBRARY
 

@@ -23,7 +23,7 @@ from benchmarks.definitions.hub import TermInstance
 from benchmarks.definitions.instance import Instance, Slot, constant, fixed
 from benchmarks.definitions.judging import Results
 from benchmarks.definitions.runtimes import ONNX_RUNTIME, REFERENCE, XLA, Answer, Worker, workers
-from coset.frontends.onnx import import_model
+from coset.frontends.onnx.model import import_model
 from coset.ir.errors import CosetError
 from coset.ir.term import Term
 from coset.ir.types import DTYPES, dtype_of

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import exp, fsum, log
 from typing import Any
 
-from coset.timing import Ratio, Timing, ratio
+from coset.comparing.timing import Ratio, Timing, ratio
 
 RIVALS = ("off", "basic", "all", "onnxsim", "onnxscript")
 """The unchanged program at ONNX Runtime's levels, and after a converter at its full level."""

@@ -19,7 +19,7 @@ import onnx.parser
 import onnxruntime
 
 from coset.backends.onnxruntime import Session
-from coset.timing import Protocol, measure, ratio
+from coset.comparing.timing import Protocol, measure, ratio
 
 SHAPES = ((1, 16, 64, 64), (1, 128, 768, 768), (1, 128, 256, 1024), (8, 64, 64, 64), (12, 128, 64, 128))  # batch, M, K, N
 FORMS = {

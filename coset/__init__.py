@@ -5,17 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from coset.comparing.deadline import Unknown
+    from coset.comparing.refused import Refused
+    from coset.comparing.samples import with_samples
     from coset.compiling import compile, compiled_graphs
     from coset.egraph.limits import Limits
-    from coset.pipeline import Optimized, optimize
+    from coset.ir.errors import CosetError
+    from coset.optimizing.pipeline import Optimized, optimize
+    from coset.optimizing.running import load
     from coset.rules.spelled import names, op
     from coset.rules.written import rule
-    from coset.running import load
 
-__all__ = ["Limits", "Optimized", "compile", "compiled_graphs", "load", "names", "op", "optimize", "rule"]
+__all__ = [
+    "CosetError", "Limits", "Optimized", "Refused", "Unknown", "compile", "compiled_graphs", "load", "names", "op", "optimize", "rule",
+    "with_samples",
+]  # fmt: skip
 
 _HOMES = {
-    "optimize": "coset.pipeline", "Optimized": "coset.pipeline", "Limits": "coset.egraph.limits", "load": "coset.running",
+    "optimize": "coset.optimizing.pipeline", "Optimized": "coset.optimizing.pipeline", "Limits": "coset.egraph.limits",
+    "load": "coset.optimizing.running", "with_samples": "coset.comparing.samples",
+    "CosetError": "coset.ir.errors", "Refused": "coset.comparing.refused", "Unknown": "coset.comparing.deadline",
     "compile": "coset.compiling", "compiled_graphs": "coset.compiling",
     "rule": "coset.rules.written", "names": "coset.rules.spelled", "op": "coset.rules.spelled",
 }  # fmt: skip

@@ -1,5 +1,5 @@
 """`coset bench`: models side by side, each with ONNX Runtime's optimizer off and on and as it says itself, by the protocol of
-`coset.timing`."""
+`coset.comparing.timing`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from functools import partial
 from typing import Any
 
 from coset.backends.onnxruntime import Session
-from coset.feeds import Feed, Sample, bindings, cases
-from coset.frontends.onnx import import_model
+from coset.comparing.feeds import Feed, Sample, bindings, cases
+from coset.comparing.reference import is_stablehlo
+from coset.comparing.samples import with_samples
+from coset.comparing.timing import Program, Protocol, Timing, measure
+from coset.frontends.onnx.model import import_model
 from coset.ir.errors import CosetError
-from coset.reference import is_stablehlo
-from coset.running import stored
-from coset.samples import with_samples
+from coset.optimizing.running import stored
 from coset.targets.running import Running
-from coset.timing import Program, Protocol, Timing, measure
 
 
 def bench(

@@ -1,6 +1,6 @@
 """`torch.compile(backend="coset")` and `coset.compile`: what a Dynamo graph becomes, and what was done of it.
 
-Nothing here imports torch before it is used: `coset.frontends.torch_capture` and `coset.backends.torch_loaded` do.
+Nothing here imports torch before it is used: `coset.frontends.torch.capture` and `coset.backends.torch_loaded` do.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from coset.egraph.limits import Limits
 from coset.ir.errors import CosetError
 from coset.ir.extras import MissingExtra
 from coset.ir.suggestions import like
-from coset.lower import Check, Lowering, lower
-from coset.own_rules import not_shown_lines
-from coset.plan_price import PlanPrices
+from coset.job.own_rules import not_shown_lines
+from coset.packaging.lower import Check, Lowering, lower
+from coset.pricing.plan_price import PlanPrices
 from coset.rules.equation import NUMERICS_ORDER
 from coset.targets.target import Target, all_targets, get_target
 
 if TYPE_CHECKING:
-    from coset.frontends.torch_fx import Imported
-    from coset.frontends.torch_kept import Keeping, Kept
-    from coset.frontends.torch_parts import Fallback
+    from coset.frontends.torch.fx import Imported
+    from coset.frontends.torch.kept import Keeping, Kept
+    from coset.frontends.torch.parts import Fallback
 
 LOGGER = logging.getLogger("coset")
 CODES = ("auto", "triton", "torch", "aten")
@@ -169,8 +169,8 @@ def backend(module: Any, example_inputs: Sequence[Any], *, options: Mapping[str,
         )
     if more:
         raise CosetError(f"the backend `coset` takes no `{next(iter(more))}`", help="it takes options={..}")
-    from coset.frontends.torch_capture import capture
-    from coset.frontends.torch_kept import Keeping
+    from coset.frontends.torch.capture import capture
+    from coset.frontends.torch.kept import Keeping
 
     work = _Work(options_of(options))
     if work.options.code in ("triton", "torch") or (

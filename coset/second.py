@@ -20,7 +20,7 @@ from coset.proving.verify import read_certified
 assert coset.dialects  # imported so that every op is registered
 
 ROOT = Path(coset.dialects.__file__).parents[1]
-LIBRARY = (*sorted((ROOT / "rules" / "library").glob("*.rules")), *sorted((ROOT / "dialects").glob("*.rules")))
+LIBRARY = (*sorted((ROOT / "rules" / "library").glob("*.rules")), *sorted((ROOT / "dialects").glob("*/*.rules")))
 STATUS = {second.ACCEPTS: 0, second.REJECTS: 1, second.CANNOT_SAY: 2}
 
 

@@ -19,7 +19,7 @@ from coset.ir.types import DType, TensorType
 from coset.rules import cache
 from coset.rules.codec import compact
 from coset.rules.definition import further_definitions
-from coset.rules.elaborated import DIALECTS, ROOT, KeptRule, sources
+from coset.rules.elaborated import ROOT, KeptRule, sources
 from coset.rules.parsed import UNREADABLE
 from coset.rules.rule import Rule
 
@@ -40,7 +40,7 @@ class KeptRanges:
         """Where they are."""
         stamps = ((str(path), path.stat()) for pattern in GROWING for path in sorted(ROOT.glob(pattern)))
         growing = (f"{name} {stat.st_size} {stat.st_mtime_ns}" for name, stat in stamps)
-        return cache.cache_file("ranges", sources(), *growing, *further_definitions(DIALECTS))
+        return cache.cache_file("ranges", sources(), *growing, *further_definitions())
 
     @cached_property
     def found(self) -> dict[str, list[int]]:

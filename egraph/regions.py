@@ -4,7 +4,7 @@ A piece is a stretch of the program in topological order. What it reads of earli
 constants of a repeated piece are stand-ins (rules look at types and at small constants only), so that the layers of a
 network are one piece. A run of equal pieces is cut where fewest values cross. The first and the last of them stay with
 what stands before and after, so that all borders of a run are alike; two neighbours joined, a `Pair`, are searched beside it:
-where that finds more than the piece found twice, the border loses something (see `coset.regionwise`).
+where that finds more than the piece found twice, the border loses something (see `coset.searching.regionwise`).
 """
 
 from __future__ import annotations

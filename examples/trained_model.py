@@ -14,9 +14,9 @@ from pathlib import Path
 
 from coset.backends.onnxruntime import Session
 from coset.bench import working_feed
-from coset.pipeline import optimize
-from coset.show import show_optimized
-from coset.timing import Protocol, measure
+from coset.comparing.timing import Protocol, measure
+from coset.console.show import show_optimized
+from coset.optimizing.pipeline import optimize
 
 PACKAGE, MODEL = "rapidocr-onnxruntime", "ch_PP-OCRv4_det_infer.onnx"
 OUTPUT = Path("build/trained_model.onnx")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
 
-from coset.dialects.stablehlo import numpy_view
+from coset.dialects.hub.stablehlo import numpy_view
 from coset.egraph.saturated import ENode, Saturated
 from coset.extract.cost import Pricer
 from coset.extract.problem import Choice, Problem

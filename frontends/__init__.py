@@ -1,1 +1,1 @@
-"""One file a format: each makes a `Program` of a foreign graph."""
+"""One folder a format: each makes a `Program` of a foreign graph."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from coset.dialects.hub_region_terms import applied
+from coset.dialects.hub.region_terms import applied
 from coset.ir.errors import CosetError
 from coset.ir.term import Region, Term, constant, input_term
 from coset.ir.types import TensorType

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coset.dialects.hub_tensors import identity
+from coset.dialects.hub.tensors import identity
 from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.term import Term

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from coset.dialects.hub_region_terms import applied
-from coset.dialects.hub_tensors import identity
+from coset.dialects.hub.region_terms import applied
+from coset.dialects.hub.tensors import identity
 from coset.ir.constants import constant_of
 from coset.ir.dims import Dim
 from coset.ir.term import CONSTANT, Region, Term, make

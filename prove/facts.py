@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from coset.dialects.hub_terms import splat
+from coset.dialects.hub.terms import splat
 from coset.ir.term import Term, make, rebuild, topological
 from coset.ir.types import TensorType
 from coset.rules.facts import NUMBERS

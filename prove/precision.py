@@ -17,7 +17,7 @@ import ml_dtypes
 import numpy as np
 
 from coset.dialects.expansion import expanded
-from coset.dialects.hub_scalars import cast
+from coset.dialects.hub.scalars import cast
 from coset.ir.evaluate import evaluate
 from coset.ir.op import Array
 from coset.ir.term import CONSTANT, INPUT, Term, topological

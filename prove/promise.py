@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from coset.dialects.expansion import expanded
-from coset.dialects.hub_scalars import cast
+from coset.dialects.hub.scalars import cast
 from coset.ir.evaluate import evaluate
 from coset.ir.op import Array
 from coset.ir.stored import is_finite

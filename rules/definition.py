@@ -24,7 +24,7 @@ from coset.rules import syntax
 from coset.rules.algebra import Scope
 from coset.rules.algebra import evaluate as evaluate_value
 from coset.rules.elaborate import Direction, numerics_of, variants
-from coset.rules.elaborated import DIALECTS, keep_definition, kept_definition
+from coset.rules.elaborated import in_dialects, keep_definition, kept_definition
 from coset.rules.expansion import FORM, Doubt, Expansion, Reading, Unsettled, first_expansion
 from coset.rules.ground import lint_tests
 from coset.rules.lock import ASSURANCES, NAME, assure, read_lock, text_hash
@@ -222,14 +222,14 @@ def definition_texts() -> frozenset[str]:
     return frozenset(definition.text for definition in _DEFINITIONS.values() if not definition.is_sugar)
 
 
-def ready_definitions(directory: Path) -> frozenset[str]:
-    """The ops that files of this folder define, and that are registered whatever the program is."""
-    return frozenset(name for name, each in _DEFINITIONS.items() if each.directory == directory and name not in _DEFERRED)
+def ready_definitions() -> frozenset[str]:
+    """The ops that files of the dialects define, and that are registered whatever the program is."""
+    return frozenset(name for name, each in _DEFINITIONS.items() if in_dialects(each.directory) and name not in _DEFERRED)
 
 
-def further_definitions(directory: Path) -> list[str]:
-    """The texts of the registered definitions that stand elsewhere than in files of this folder, by name."""
-    return [each.text for _, each in sorted(_DEFINITIONS.items()) if each.directory != directory]
+def further_definitions() -> list[str]:
+    """The texts of the registered definitions that stand elsewhere than in files of the dialects, by name."""
+    return [each.text for _, each in sorted(_DEFINITIONS.items()) if not in_dialects(each.directory)]
 
 
 def is_defined(op: Op) -> bool:
@@ -323,7 +323,7 @@ def define_all(entries: Sequence[syntax.OpEntry], dialects: Mapping[str, str], d
     for entry, op in fresh:
         definition = _DEFINITIONS[op.name] = Definition(op, entry, _own(op.name, dialects), directory)
         CLAUSES[op.name] = entry.clauses
-        if directory.resolve() != DIALECTS.resolve():
+        if not in_dialects(directory):
             OWN[op.name] = entry.text, partial(getattr, definition, "mentioned")
         if entry.name in locked and locked[entry.name].hash == text_hash(entry.text):
             continue  # read without mistakes before

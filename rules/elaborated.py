@@ -27,7 +27,13 @@ from coset.rules.rule import Rule
 
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARY, DIALECTS = ROOT / "rules" / "library", ROOT / "dialects"
-MEANING = ("ir/*.py", "rules/*.py", "rules/*.lark", "dialects/*.py", "dialects/*.rules")  # the sources that decide what an entry means
+MEANING = ("ir/*.py", "rules/*.py", "rules/*.lark", "dialects/**/*.py", "dialects/*/*.rules")  # the sources that decide what an entry means
+
+
+@lru_cache(maxsize=256)
+def in_dialects(path: Path) -> bool:
+    """Whether a file or folder is one of the dialects; packages may be found through a link."""
+    return path.resolve().is_relative_to(DIALECTS)
 
 
 @dataclass(frozen=True)
@@ -225,7 +231,7 @@ def keep_definition(entry: syntax.OpEntry, op: str, expand: Sequence[Rule], reco
 
 
 def _definition_file(entry: syntax.OpEntry, op: str) -> Path | None:
-    if Path(entry.place.file).resolve().parent != DIALECTS:  # packages may be found through a link
+    if not in_dialects(Path(entry.place.file).parent):
         return None
     names = ",".join(parameter.name for parameter in entry.parameters)  # of a variadic operand as many as this reading has
     return cache.cache_file("definitions", sources(), op, f"{entry.place.file}:{entry.place.line}", names, entry.text)

@@ -69,7 +69,7 @@ def read_text(path: Path) -> str:
 
 
 def rule_files(paths: Iterable[Path]) -> list[Path]:
-    """The `*.rules` files among `paths` and in its folders, sorted, each once.
+    """The `*.rules` files among `paths` and anywhere in its folders, sorted, each once.
 
     Raises:
         CosetError: a path does not exist.
@@ -78,7 +78,7 @@ def rule_files(paths: Iterable[Path]) -> list[Path]:
     for path in map(Path, paths):
         if not path.exists():
             raise CosetError(f"there is no rule file {path}")
-        found |= set(path.glob("*.rules")) if path.is_dir() else {path}
+        found |= set(path.rglob("*.rules")) if path.is_dir() else {path}
     return sorted(found, key=lambda path: (path.name, str(path)))
 
 
@@ -123,8 +123,8 @@ def _load_cached(
     with no_collection():
         if written or not with_definitions or paths != rule_files(DEFAULT):
             return _load([*paths, *written], with_definitions=with_definitions, trust_lock=True)
-        base = ready_definitions(DIALECTS)
-        belongs = (repr(stamps), repr(locks), repr(_stamps([DIALECTS / NAME])), " ".join(sorted(base)))
+        base = ready_definitions()
+        belongs = (repr(stamps), repr(locks), repr(_stamps(sorted(DIALECTS.glob(f"*/{NAME}")))), " ".join(sorted(base)))
         file = cache.cache_file("loaded", sources(), ranged_over(), *belongs)
         found = loaded.read(file)
         if found is not None:

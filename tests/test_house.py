@@ -25,10 +25,17 @@ LAYERS = {  # DESIGN section 3: what each layer may import
 DATA = {"rules.library": "rules/library"}  # folders that hold no code
 FOLDERS = {  # packages inside a layer: by job; what each imports makes no circle
     "prove": ("second",),
+    "dialects": ("hub", "onnx", "composite", "ort", "aten"),
+    "frontends": ("onnx", "stablehlo", "torch"),
     "lowering": ("kernels", "planning", "arranging", "torch", "triton", "package", "onnx", "stablehlo"),
 }
+SHARED = {"dialects": ("expansion", "sizes")}  # files that stand beside the folders of a layer
 PARTS = {f"{layer}.{name}": f"{layer}/{name}" for layer, names in FOLDERS.items() for name in names}
-JOBS = ("proving", "calibration", "tuning", "commands", "explaining", "reporting")  # jobs of more than a file, in folders of coset/ itself
+JOBS = (  # the folders of coset/ itself, in the order of who may import whom
+    "comparing", "job", "console", "pricing", "searching", "proving", "optimizing", "packaging", "tuning", "calibration", "explaining",
+    "reporting", "commands",
+)  # fmt: skip
+ROOT_FILES = ("__init__", "cli", "bench", "check", "compiling", "deferred_methods", "reference", "second")  # what others run or import
 COPIED = ("lowering/package/runtime.py", "lowering/package/tiles.py")  # texts of packages
 DOORS = {  # third-party package -> where it may be imported
     "egglog": ("egraph/door.py",),
@@ -77,20 +84,36 @@ def test_imports_stay_in_their_layer_and_behind_their_door(path: Path) -> None:
             assert str(place).startswith(DOORS[head]), f"{place}:{line}: {head} is imported behind another door: {DOORS[head]}"
 
 
-@pytest.mark.parametrize("layer", ["lowering"])
+@pytest.mark.parametrize("layer", ["dialects", "frontends", "lowering"])
 def test_the_folders_of_a_layer_make_no_circle(layer: str) -> None:
-    """All files are in folders, and each folder imports what stands before it in some one order."""
-    needs: dict[str, set[str]] = {name: set() for name in FOLDERS[layer]}
+    """Files are in folders, but for those that all share, and each folder imports what stands before it in some one order."""
+    shared = set(SHARED.get(layer, ()))
+    needs: dict[str, set[str]] = {name: set() for name in (*FOLDERS[layer], *shared)}
     for path in sorted((ROOT / layer).rglob("*.py")):
-        own = path.relative_to(ROOT / layer).parts[0]
-        if own == "__init__.py":
+        own = path.relative_to(ROOT / layer).parts[0].removesuffix(".py")
+        if own == "__init__":
             continue
         for _, module in imports(path):
             head = module.split(".")[:3]
-            if head[:2] == ["coset", layer] and head[2] != own:
+            if head[:2] == ["coset", layer] and len(head) > 2 and head[2] != own:
                 needs[own].add(head[2])
     assert list(graphlib.TopologicalSorter(needs).static_order()), needs  # raises CycleError with the circle
-    assert set(needs).union(*needs.values()) == set(FOLDERS[layer])
+    assert set(needs).union(*needs.values()) == set(FOLDERS[layer]) | shared
+
+
+def test_the_folders_of_the_application_import_those_before_them() -> None:
+    """The files at its root are what others run or import: of the folders only `commands` knows them."""
+    assert {path.stem for path in (ROOT / "coset").glob("*.py")} == set(ROOT_FILES)
+    for path in sources():
+        place = path.relative_to(ROOT / "coset") if path.is_relative_to(ROOT / "coset") else Path()
+        if place.parts and place.parts[0] in JOBS:
+            allowed = JOBS[: JOBS.index(place.parts[0]) + 1]
+            for line, module in imports(path):
+                head, *rest = module.split(".")
+                if head == "coset" and rest and rest[0] in JOBS:
+                    assert rest[0] in allowed, f"{path}:{line}: {module}"
+                if head == "coset" and rest and rest[0] in ROOT_FILES:
+                    assert place.parts[0] == "commands", f"{path}:{line}: {module}"
 
 
 def test_folders_links_and_packaging_are_one_list() -> None:

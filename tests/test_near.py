@@ -14,7 +14,7 @@ def test_a_file_is_reached_by_who_imports_it_at_any_distance() -> None:
 
 
 def test_what_registers_itself_is_reached_through_its_folder() -> None:
-    assert CHECKER in reached(["dialects/onnx_losses.py"])
+    assert CHECKER in reached(["dialects/onnx/losses.py"])
 
 
 def test_data_reaches_everything_and_a_page_its_own_tests() -> None:

@@ -21,8 +21,8 @@ from benchmarks.definitions.instance import Draw, Instance, kinds_of
 from benchmarks.definitions.judging import Difference, Results
 from benchmarks.definitions.known import known
 from benchmarks.definitions.runtimes import NUMPY, ONNX_RUNTIME, REFERENCE, XLA, Answer, Worker
-from coset.dialects import onnx_sugar
-from coset.frontends.onnx import import_model
+from coset.dialects.onnx import sugar as onnx_sugar
+from coset.frontends.onnx.model import import_model
 from coset.ir.errors import CosetError
 from coset.ir.op import Array
 from coset.ir.term import Term

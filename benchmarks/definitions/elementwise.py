@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from benchmarks.definitions.instance import Draw, Fit, Instance, Slot, constant, types_of
-from coset.dialects.onnx_dtypes import CODE_OF_DTYPE
+from coset.dialects.onnx.dtypes import CODE_OF_DTYPE
 from coset.ir.types import BOOL, DTYPES, DType
 
 Drawer = Callable[[Draw, str], Instance]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from coset.dialects.onnx_dtypes import CODE_OF_DTYPE, DTYPE_OF_CODE
+from coset.dialects.onnx.dtypes import CODE_OF_DTYPE, DTYPE_OF_CODE
 from coset.ir.types import DTYPES, DType, dtype_of
 from coset.prove.values import GRID, RANGE, draw, grid
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.definitions.elementwise import draws, number
 from benchmarks.definitions.instance import Draw, Instance, Slot, constant, fixed
-from coset.dialects.onnx_dtypes import CODE_OF_DTYPE
+from coset.dialects.onnx.dtypes import CODE_OF_DTYPE
 from coset.ir.types import DTYPES, DType
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.definitions.elementwise import draws
 from benchmarks.definitions.instance import Draw, Instance, Slot, constant, fixed, types_of
 from benchmarks.definitions.windows import _sizes, _window
-from coset.dialects.onnx_dtypes import CODE_OF_DTYPE
+from coset.dialects.onnx.dtypes import CODE_OF_DTYPE
 from coset.ir.types import DTYPES, DType
 
 F32, EIGHT_BITS = DTYPES["f32"], (DTYPES["u8"], DTYPES["i8"])

@@ -18,14 +18,14 @@ from typing import Any
 from coset.backends.onnxruntime import Session
 from coset.backends.profile import Place, Profile
 from coset.calibration.cases import LONG, SHORT, Case, cases
+from coset.comparing.timing import Protocol, Timing, measure
 from coset.extract.fit import Quality, Wanted, every, fit, quality
 from coset.ir.errors import CosetError
 from coset.ir.held import working_folder
+from coset.job.machine import this_machine
 from coset.lowering.onnx.model import write
-from coset.machine import this_machine
 from coset.targets.target import Target
 from coset.targets.write import overlay
-from coset.timing import Protocol, Timing, measure
 
 LEAST_ROUNDS, MOST_ROUNDS = 5, 50  # of both chains
 RESOLUTION = 1e-8  # s: a link that seems to take less was lost in noise
@@ -129,7 +129,7 @@ def calibrate(
 
 def link_seconds(case: Case, seconds: float) -> tuple[float, int]:
     """The time of one link, and of how many rounds: the median over rounds of the difference of both chains' medians, by the protocol of
-    `coset.timing`, as programs are timed: chains take turns, and each waits until the other's threads sleep."""
+    `coset.comparing.timing`, as programs are timed: chains take turns, and each waits until the other's threads sleep."""
     with working_folder("coset-work-") as folder:
         sessions = [_session(case, length, folder) for length in (SHORT, LONG)]
         feed = case.feed()

@@ -19,6 +19,7 @@ from coset.backends import torch_clock
 from coset.backends.profile import Place
 from coset.calibration.calibrate import LEAST_ROUNDS, MOST_ROUNDS, Bench, per_link
 from coset.calibration.cases import LONG, SHORT, Case, constant_term, tensor_of, weights
+from coset.comparing.timing import Protocol, measure
 from coset.extract.fit import Measured
 from coset.ir.builtin import absent
 from coset.ir.errors import CosetError
@@ -26,15 +27,14 @@ from coset.ir.held import working_folder
 from coset.ir.program import Program
 from coset.ir.term import Term, make
 from coset.ir.types import DTYPES
-from coset.kernel_options import options_for
+from coset.job.machine import this_machine
 from coset.lowering.package.plan import planned_package
 from coset.lowering.package.program import write_package
 from coset.lowering.planning.plan import plan
 from coset.lowering.planning.primitive import primitive
 from coset.lowering.triton.source import can_emit
-from coset.machine import this_machine
+from coset.pricing.kernel_options import options_for
 from coset.targets.target import Kernel, Target
-from coset.timing import Protocol, measure
 
 CALLS = 10  # timed ones in a block
 NUMERICS = "reassociates"  # those of `coset lower`, where nothing else is asked for

@@ -27,7 +27,7 @@ from coset.commands.options import (
 )
 
 if TYPE_CHECKING:
-    from coset.task import Job
+    from coset.job.job import Job
 
 TARGET = click.option("--target", help="a name of `coset targets`, or a .toml file; by default the one of the model's format")
 
@@ -107,11 +107,11 @@ def _job(
     admitted: tuple[tuple[str, ...], tuple[str, ...]], dims: dict[str, int], *, allow_assumed: bool,
 ) -> Job:  # fmt: skip
     """What `coset optimize` would do with the same options."""
-    from coset.admission import Admission
     from coset.egraph.limits import Limits
-    from coset.machine import find_target
-    from coset.pipeline import default_target
-    from coset.task import Job
+    from coset.job.admission import Admission
+    from coset.job.job import Job
+    from coset.job.machine import find_target
+    from coset.optimizing.pipeline import default_target
 
     found = find_target(target or default_target(model))
     return Job(model, found, numerics, Limits(*limits), rules, dims, say, admission=Admission(*admitted), allow_assumed=allow_assumed)

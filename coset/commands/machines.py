@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from coset.answer import save
 from coset.commands.options import CUSTOM_OPS, DIM, JSON, SAMPLES, SUCCESS, print_json, say
 from coset.ir.errors import CosetError
+from coset.job.answer import save
 
 
 @click.command()
@@ -17,13 +17,13 @@ from coset.ir.errors import CosetError
 def targets(docs: str | None, as_json: bool) -> int:
     """List the targets: machines with their runtimes, how fast they are, and what is behind the numbers."""
     if docs is not None:
-        from coset.target_page import target_page
+        from coset.console.target_page import target_page
 
         page = Path(docs) / "targets.md" if Path(docs).is_dir() else Path(docs)
         save(page, target_page())
         say(f"wrote {page}")
         return SUCCESS
-    from coset.show import show_targets
+    from coset.console.show import show_targets
 
     show_targets(as_json)
     return SUCCESS
@@ -44,9 +44,9 @@ def calibrate(output: str | None, target: str | None, profile: str | None, secon
     from coset.backends.profile import opened
     from coset.calibration.calibrate import as_file, bench_of
     from coset.calibration.calibrate import calibrate as run
-    from coset.machine import GPU, HERE, calibrated_file, profile_file
-    from coset.pipeline import DEFAULT_TARGET
-    from coset.show import show_calibrated
+    from coset.console.show import show_calibrated
+    from coset.job.machine import GPU, HERE, calibrated_file, profile_file
+    from coset.optimizing.pipeline import DEFAULT_TARGET
     from coset.targets.target import get_target
 
     base = get_target(target or DEFAULT_TARGET)
@@ -79,7 +79,7 @@ def bench(
 ) -> int:  # fmt: skip
     """Time MODEL in ONNX Runtime, without and with its own optimizer, in blocks side by side."""
     from coset.bench import bench as run
-    from coset.show import show_timings
+    from coset.console.show import show_timings
 
     timings = run([model, *against], rounds=rounds, dims=dims, samples=samples, progress=say)
     if as_json:

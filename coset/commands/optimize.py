@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from coset.answer import save
 from coset.commands.options import (
     ALLOW_ASSUMED,
     CHECK_TIME_LIMIT,
@@ -35,6 +34,7 @@ from coset.commands.options import (
 )
 from coset.ir.collector import no_collection
 from coset.ir.errors import CosetError
+from coset.job.answer import save
 
 
 @click.command()
@@ -85,15 +85,15 @@ def optimize(
     dims: dict[str, int], samples: tuple[str, ...], as_json: bool,
 ) -> int:  # fmt: skip
     """Optimize MODEL (ONNX or StableHLO) for a target; the result takes its name when it was compared with MODEL."""
-    from coset.admission import Admission
+    from coset.console.telling import Telling
     from coset.egraph.limits import Limits
-    from coset.machine import find_target
-    from coset.pipeline import default_target, optimize_file, optimize_range
-    from coset.ranges import Span
-    from coset.report import save_report
-    from coset.task import Job
-    from coset.telling import Telling
-    from coset.zones import Zone
+    from coset.job.admission import Admission
+    from coset.job.job import Job
+    from coset.job.machine import find_target
+    from coset.job.zone import Zone
+    from coset.optimizing.pipeline import default_target, optimize_file, optimize_range
+    from coset.optimizing.ranges import Span
+    from coset.optimizing.report import save_report
 
     if report is not None and not report.endswith((".json", ".html")):
         raise CosetError(f"the report `{report}` is no .json and no .html file", help="name it R.html for a page, R.json for data")
@@ -112,10 +112,15 @@ def optimize(
         raise CosetError("with --numerics-for there are several extraction problems", help="leave one of the two out")
     if proof is not None and span is not None:
         raise CosetError("a range has several programs, and a certificate speaks of one", help="leave out --range or --certificate")
+    picture = None
+    if drawn:
+        from coset.reporting import drawing  # of both programs, for the page only
+
+        picture = drawing.picture
     with Telling(time_limit, verbose=verbose, counted=drawn) as telling:
         job = Job(model, resolved, numerics, limits, rule_files, dims, telling.say, problem, max_memory, measure, proof is not None)
         job = replace(job, admission=Admission(disabled, only), keep=keep, zones=tuple(Zone(*each) for each in zones.items()))
-        job = replace(job, drawn=drawn, watch=telling.watch, allow_assumed=allow_assumed, keep_functions=keep_functions)
+        job = replace(job, picture=picture, watch=telling.watch, allow_assumed=allow_assumed, keep_functions=keep_functions)
         job = replace(job, check_seconds=check_time_limit, samples=samples)
         if written.exists() and Path(model).exists() and written.samefile(model):
             telling.say(f"warning: the result takes the place of {model}, which is read")
@@ -132,7 +137,7 @@ def optimize(
     if as_json:
         print_json(result)
     else:
-        from coset.show import show_optimized  # and the library that draws tables with it
+        from coset.console.show import show_optimized  # and the library that draws tables with it
 
         show_optimized(result)
     if proof is not None and not found["certificate"]["ok"]:
@@ -185,13 +190,13 @@ def lower(
     as_json: bool,
 ) -> int:  # fmt: skip
     """Lower MODEL (ONNX or StableHLO) to a Python package that needs torch and not coset."""
-    from coset.admission import Admission
+    from coset.comparing.refused import Refused
+    from coset.console.show import show_lowered
     from coset.egraph.limits import Limits
-    from coset.flow import Refused
-    from coset.lower import Check, Lowering
-    from coset.lower import lower as run
-    from coset.machine import find_target
-    from coset.show import show_lowered
+    from coset.job.admission import Admission
+    from coset.job.machine import find_target
+    from coset.packaging.lower import Check, Lowering
+    from coset.packaging.lower import lower as run
 
     limits = Limits(seconds=time_limit, nodes=node_limit)
     asked = Lowering(

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from coset.answer import as_json
 from coset.ir.errors import CosetError
+from coset.job.answer import as_json
 
 SUCCESS, NEGATIVE, USER_ERROR, UNKNOWN = 0, 1, 2, 3
 INTERRUPTED = 130  # as shells have it of what Ctrl-C ends

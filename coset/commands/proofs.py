@@ -27,7 +27,7 @@ from coset.commands.options import (
 )
 
 if TYPE_CHECKING:
-    from coset.deadline import Talk
+    from coset.comparing.deadline import Talk
 
 SEARCHES = 4  # at most, in one stage of a proof
 
@@ -58,10 +58,10 @@ def prove(
     samples: tuple[str, ...], as_json: bool,
 ) -> int:  # fmt: skip
     """Prove that BEFORE and AFTER are the same program (0), refute it by inputs (1), or say how far it got (3)."""
-    from coset.deadline import Unknown, within
+    from coset.comparing.deadline import Unknown, within
+    from coset.console.show import show_proved
     from coset.proving.prove import PROVED, REFUTED, Proving, unanswered
     from coset.proving.prove import prove as run
-    from coset.show import show_proved
 
     proof, inputs = file_in_folder(certificate, "certificate"), file_in_folder(counterexample, "counterexample")
     refuse_overwriting((before, after), {"certificate": proof, "counterexample": inputs})
@@ -104,8 +104,8 @@ def verify(
     as_json: bool,
 ) -> int:
     """Check that CERTIFICATE shows the programs BEFORE and AFTER to be equal; 1 where it does not."""
+    from coset.console.show import show_verified
     from coset.proving.verify import verify_files
-    from coset.show import show_verified
 
     files = Path(certificate), Path(before), Path(after)
     result = verify_files(*files, rule_files, names=pairs, prove_rules=prove_rules, allow_assumed=allow_assumed, progress=say)
@@ -145,9 +145,9 @@ def diff(
 ) -> int:
     """Compare the outputs of two models (ONNX or StableHLO) on drawn and adversarial inputs, and their graphs node by node. Exit code 1
     when the outputs differ."""
-    from coset.deadline import within
+    from coset.comparing.deadline import within
+    from coset.console.show import show_differing
     from coset.reporting.differing import Asked, differing
-    from coset.show import show_differing
 
     page = file_in_folder(html, "page")
     refuse_overwriting((first, second), {"page": page})

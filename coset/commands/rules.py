@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from coset.answer import save
 from coset.commands.options import JSON, NATIVE, NEGATIVE, SUCCESS, UNKNOWN, USER_ERROR, print_json, say
+from coset.job.answer import save
 
 
 @click.command()
@@ -29,11 +29,11 @@ from coset.commands.options import JSON, NATIVE, NEGATIVE, SUCCESS, UNKNOWN, USE
 def check(files: tuple[str, ...], anew: bool, accept: bool, seconds: float, smt: str | None, as_json: bool) -> int:
     """Parse, type-check, lint and verify rule FILES (default: the whole library): 1 where one is refuted, 3 where one is unknown."""
     import coset.dialects
-    from coset.kernels import kernel_errors
+    from coset.console.show import show_verdicts, verdict_summary
+    from coset.job.kernels import kernel_errors
     from coset.prove.check import prune_locks, verify, weaker, write_lock
     from coset.prove.obligations import recording
     from coset.rules.library import DEFAULT
-    from coset.show import show_verdicts, verdict_summary
 
     assert coset.dialects
     paths = [Path(file) for file in files]
@@ -97,9 +97,9 @@ def rules(ops: bool, docs: str | None, textmate: str | None, as_json: bool) -> i
         say(f"wrote {textmate}")
         return SUCCESS
     import coset.dialects
+    from coset.console.show import show_ops, show_rules
     from coset.ir.registry import all_ops
     from coset.rules.library import DEFAULT, load
-    from coset.show import show_ops, show_rules
 
     assert coset.dialects
 

@@ -50,7 +50,7 @@ def tune(
     found goes into the profile at once: another run goes on where this one was."""
     from coset.backends.tuning_profile import opened
     from coset.egraph.limits import Limits
-    from coset.machine import cores, find_target, profile_file
+    from coset.job.machine import cores, find_target, profile_file
     from coset.tuning.shown import show_tuned
     from coset.tuning.tune import Tuning, tune_model
 

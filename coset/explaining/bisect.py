@@ -8,21 +8,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from coset.check import CheckReport, Difference
+from coset.comparing.check import CheckReport, Difference
 from coset.egraph.saturate import Saturation
 from coset.explaining.smallest import smallest
 from coset.explaining.words import Words
 from coset.extract.problem import Picks, find_order
 from coset.extract.select import Choices, Selection, rebuilt, select
-from coset.flow import Compare, Flow
 from coset.ir.errors import CosetError
 from coset.ir.held import working_folder
 from coset.ir.program import Program
-from coset.pipeline import flow_for, suffix
-from coset.regionwise import Part, Solved
+from coset.job.job import Job
+from coset.optimizing.formats import Compare, Flow
+from coset.optimizing.pipeline import flow_for, suffix
 from coset.rules.rule import Rule
-from coset.task import Job, Task, finish, search_roots, solve_task, wanted_roots
-from coset.usage import exceptions_of, used_rules
+from coset.searching.regionwise import Part, Solved
+from coset.searching.solving import finish, search_roots, solve_task
+from coset.searching.task import Task, wanted_roots
+from coset.searching.usage import exceptions_of, used_rules
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from coset.comparing.reference import read_program
 from coset.egraph.saturate import Saturation, saturate
 from coset.egraph.search import Phase
 from coset.explaining.missing import missing
@@ -16,15 +17,17 @@ from coset.explaining.words import Words
 from coset.ir.errors import CosetError
 from coset.ir.op import find_op, get_op
 from coset.ir.suggestions import like, meant
-from coset.lower import DIALECT, searched
-from coset.pipeline import flow_for, suffix
-from coset.reference import read_program
+from coset.job.job import Job
+from coset.job.phases import COMPOSITE, permitted_phases, with_parts
+from coset.optimizing.pipeline import flow_for, suffix
+from coset.packaging.lower import DIALECT, searched
 from coset.rules.definition import is_defined
 from coset.rules.equation import NUMERICS_ORDER
 from coset.rules.pattern import Application
 from coset.rules.rule import RECOGNISE, Rule, permitted
-from coset.task import COMPOSITE, Job, Task, permitted_phases, solve_task, wanted_roots, with_parts
-from coset.usage import used_rules
+from coset.searching.solving import solve_task
+from coset.searching.task import Task, wanted_roots
+from coset.searching.usage import used_rules
 
 PLACES = 20  # that are listed
 NEAREST = 3  # places that are listed where there is no match

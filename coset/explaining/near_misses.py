@@ -10,10 +10,11 @@ from coset.explaining.missing import missing
 from coset.explaining.nearest import Absent, Broken, Matcher, Miss, Near, Unequal, makers_in
 from coset.explaining.words import Words
 from coset.ir.term import Term
-from coset.regionwise import Solved
+from coset.job.phases import PARTS
 from coset.rules.pattern import applications
 from coset.rules.rule import Rule
-from coset.task import PARTS, Task
+from coset.searching.regionwise import Solved
+from coset.searching.task import Task
 
 MOST = 12  # that are listed
 NEAR = 0.9  # of a left side that must be there

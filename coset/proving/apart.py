@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coset.dialects.hub_terms import is_splat
+from coset.dialects.hub.terms import is_splat
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import Term, topological

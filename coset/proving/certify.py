@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from coset.dialects.hub_terms import is_splat
+from coset.comparing.fold import computed, fallback_of_constants, fold
+from coset.dialects.hub.terms import is_splat
 from coset.egraph.chains import is_associativity, product
 from coset.egraph.merging import PRODUCT, SLICE, takes_columns
 from coset.egraph.search import Phase
-from coset.fold import computed, fallback_of_constants, fold
 from coset.ir.constants import INLINE_ELEMENTS
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
@@ -45,8 +45,8 @@ from coset.proving.rounded import in_an_order
 from coset.proving.sizes import require_one_size, with_shared_dims
 from coset.proving.steps import APART, COMPUTED, DIMS, ENTERED, ROUNDED, Mapped, Step, Uncertified, hashed_value, said, slices_of
 from coset.proving.verify import summary
-from coset.regionwise import Solved
 from coset.rules.rule import Rule
+from coset.searching.regionwise import Solved
 
 
 def certificate_of(before: Program, after: Program, steps: Iterable[Step], *, shown: Program | None = None) -> Certificate:

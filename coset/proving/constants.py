@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from coset.dialects.onnx_kept import KEPT
-from coset.fold import fallback_for
+from coset.comparing.fold import fallback_for
+from coset.dialects.onnx.kept import KEPT
 from coset.ir.constants import INLINE_ELEMENTS, constant_of
 from coset.ir.dims import Dim
 from coset.ir.errors import CosetError

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from coset.feeds import Feed
-from coset.fold import fallback_for
+from coset.comparing.feeds import Feed
+from coset.comparing.fold import fallback_for
+from coset.comparing.noise import floating, largest_step
 from coset.ir.evaluate import describe, evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import INPUT, Term, input_term
-from coset.noise import floating, largest_step
 from coset.prove.contents import hashed
 from coset.proving.prints import Print, Prints, Shelf, Sums, known_by
 from coset.proving.steps import Mapped

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from coset.feeds import Case, cases
+from coset.comparing.feeds import Case, cases
+from coset.comparing.loose_inputs import elements_of, entries_of
+from coset.comparing.roles import fitted, roles_of
 from coset.ir.constants import Constant
 from coset.ir.program import Program
 from coset.ir.term import CONSTANT, Term
 from coset.ir.types import DType, TensorType, Type
-from coset.loose_inputs import elements_of, entries_of
-from coset.roles import fitted, roles_of
 
 MOST_NUMBERS = 64  # of the programs' own that inputs are drawn near to
 MOST_ELEMENTS = 1 << 12  # of a constant that gives some

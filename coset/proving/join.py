@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
-from coset.dialects.onnx_kept import KEPT
+from coset.dialects.onnx.kept import KEPT
 from coset.egraph.limits import Limits
 from coset.egraph.saturate import saturate
 from coset.egraph.search import Phase

@@ -7,9 +7,9 @@ from functools import lru_cache
 from typing import Any
 
 import coset.dialects
-from coset.dialects.hub_region_terms import as_selection, plain_choice
-from coset.dialects.hub_turns import unrolled
-from coset.dialects.onnx_kept import KEPT, opened
+from coset.dialects.hub.region_terms import as_selection, plain_choice
+from coset.dialects.hub.turns import unrolled
+from coset.dialects.onnx.kept import KEPT, opened
 from coset.ir.op import Op, find_op
 from coset.ir.term import GET, TUPLE, Term
 from coset.prove.kernel import ASSURANCES, Meaning, weakest

@@ -10,12 +10,12 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from coset.feeds import Feed
-from coset.fold import fallback_for
+from coset.comparing.feeds import Feed
+from coset.comparing.fold import fallback_for
+from coset.comparing.noise import floating, nudge, wide
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import INPUT, Term
-from coset.noise import floating, nudge, wide
 from coset.prove.error_bound import roundoff
 
 SEGMENTS = 32  # of a value, each of which is known by a sum; what has no more elements is compared one by one

@@ -12,16 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import coset.dialects
-from coset.answer import save_bytes
-from coset.check import CheckReport
+from coset.comparing.check import CheckReport
+from coset.comparing.feeds import Sample, sampled_sizes
+from coset.comparing.infinities import REORDERED
+from coset.comparing.reference import read_program
+from coset.comparing.samples import with_samples
+from coset.comparing.weights import NARROW
 from coset.egraph.limits import Limits
-from coset.feeds import Sample, sampled_sizes
-from coset.frontends.onnx_functions import two_of_one_name
-from coset.infinities import REORDERED
+from coset.frontends.onnx.functions import two_of_one_name
 from coset.ir.errors import CosetError
 from coset.ir.program import Program, tensors_in
 from coset.ir.term import topological
-from coset.own_rules import OwnRules, own_rules, warn
+from coset.job.answer import save_bytes
+from coset.job.own_rules import OwnRules, own_rules, warn
+from coset.job.phases import permitted_phases, with_witnesses
 from coset.prove.certificate import Certificate
 from coset.prove.certificate_file import packed
 from coset.prove.contents import by_content, dims_by_content
@@ -37,13 +41,9 @@ from coset.proving.refute import Fails, Pair
 from coset.proving.rounded import in_an_order
 from coset.proving.sizes import require_one_size, with_shared_dims
 from coset.proving.steps import Step, Uncertified
-from coset.reference import read_program
 from coset.rules.equation import Numerics
 from coset.rules.ranges import class_of
 from coset.rules.rule import permitted
-from coset.samples import with_samples
-from coset.task import permitted_phases, with_witnesses
-from coset.weights import NARROW
 
 assert coset.dialects  # imported so that every op and definition is registered
 

@@ -13,21 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from coset.answer import save_bytes
 from coset.backends.onnxruntime import Session, Unending
-from coset.check import CheckReport, Oracle, difference
-from coset.feeds import Draw, Feed, bindings, cases, cases_of_bits, seeds_for, with_few_rows, with_other_sizes
-from coset.fold import fallback_for
+from coset.comparing.check import CheckReport, Oracle, difference
+from coset.comparing.feeds import Draw, Feed, bindings, cases, cases_of_bits, seeds_for, with_few_rows, with_other_sizes
+from coset.comparing.fold import fallback_for
+from coset.comparing.noise import floating
+from coset.comparing.reference import against_reference, is_stablehlo, values_of
+from coset.comparing.samples import spread
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import Term
-from coset.noise import floating
+from coset.job.answer import save_bytes
 from coset.proving.difference import first_difference
 from coset.proving.inputs import further
 from coset.proving.steps import Uncertified
-from coset.reference import against_reference, is_stablehlo, values_of
-from coset.samples import spread
 
 ROUNDS = 8  # seeds of which all cases are tried
 FURTHER_ROUNDS = 24  # ... and all further ones: a threshold is met by few of them

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from coset.comparing.fold import computed, fallback_for
 from coset.egraph.saturate import Saturation
-from coset.fold import computed, fallback_for
 from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
 from coset.ir.specialized import sized_term

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import coset.dialects
-from coset.frontends.onnx_functions import functions_of, two_of_one_name
+from coset.comparing.reference import read_program
+from coset.frontends.onnx.functions import functions_of, two_of_one_name
 from coset.ir.op import find_op
 from coset.ir.program import Program
-from coset.own_rules import own_rules, warn
+from coset.job.own_rules import own_rules, warn
 from coset.prove.certificate import Certificate, Rejected
 from coset.prove.certificate_file import read_certificate
 from coset.prove.contents import by_content, digest
 from coset.prove.kernel import ASSURANCES, FOLDED, Use, Verdict, verify
 from coset.proving.meanings import DEFINED, meaning
-from coset.reference import read_program
 from coset.rules.definition import definition_of, is_defined
 from coset.rules.elaborated import DIALECTS
 from coset.rules.library import DEFAULT, load

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import coset.dialects
+from coset.comparing.feeds import Feed, cases
 from coset.egraph.limits import Limits
 from coset.egraph.saturate import saturate
-from coset.feeds import Feed, cases
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import Term, topological
-from coset.own_rules import NO_RULES
+from coset.job.own_rules import NO_RULES
+from coset.job.phases import permitted_phases, with_witnesses
 from coset.prove.contents import by_content, dims_by_content, fitted
 from coset.proving.alike import counts
 from coset.proving.interface import in_order, paired
@@ -25,7 +26,6 @@ from coset.proving.prints import Shelf, known_by
 from coset.proving.refute import Names
 from coset.reporting.drawing import side_by_side
 from coset.reporting.matching import CHANGED, KEPT, NEW, REMOVED, Match, beside
-from coset.task import permitted_phases, with_witnesses
 
 assert coset.dialects  # imported so that every op and definition is registered
 

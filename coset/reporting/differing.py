@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from coset.answer import save
 from coset.backends.onnxruntime import NotLoaded
-from coset.check import CheckReport, Oracle
-from coset.evaluated import compared as by_evaluator
-from coset.feeds import INFINITE, Sample
-from coset.hub_pipeline import compare_files
+from coset.comparing.check import CheckReport, Oracle
+from coset.comparing.evaluated import compared as by_evaluator
+from coset.comparing.feeds import INFINITE, Sample
+from coset.comparing.reference import is_stablehlo, read_program
+from coset.comparing.samples import with_samples
 from coset.ir.program import Program
+from coset.job.answer import save
+from coset.optimizing.hub_pipeline import compare_files
 from coset.proving.refute import Names, Pair
-from coset.reference import is_stablehlo, read_program
 from coset.reporting.compare import compared, summary
 from coset.reporting.page import diff_page
-from coset.samples import with_samples
 
 ALLOWED = frozenset({INFINITE})  # a program that was optimized may exchange a NaN and an infinity on infinite inputs
 

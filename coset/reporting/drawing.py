@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from coset.explaining.near_misses import near_misses
 from coset.extract.priced import Priced, priced
 from coset.ir.evaluate import describe
 from coset.ir.program import Program
 from coset.ir.term import Term
-from coset.regionwise import Solved
 from coset.reporting.graph import Side, aligned, graph_of
 from coset.reporting.matching import Match, called, matched
-from coset.task import Task, wanted_roots
+from coset.searching.regionwise import Solved
+from coset.searching.task import Task, wanted_roots
 
 STORED, MOVED = "values made at build time", "transfers"
+
+
+def picture(task: Task, solved: Solved, program: Program, names: Mapping[Term, str]) -> dict[str, Any]:
+    """What the page has beside the report: near misses in the task's program, and both graphs (`Job.picture`)."""
+    return {"near_misses": near_misses(task, solved), "graphs": drawing(task, solved, program, names)}
 
 
 def drawing(task: Task, solved: Solved, program: Program, names: Mapping[Term, str]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from coset.egraph.regions import Filling, Place
 from coset.egraph.saturated import Saturated
 from coset.ir.term import INPUT, Term, exact_key, topological
-from coset.regionwise import Part, Solved
+from coset.searching.regionwise import Part, Solved
 
 KEPT, CHANGED, NEW, REMOVED = "kept", "changed", "new", "removed"
 STATES = (KEPT, CHANGED, NEW, REMOVED)

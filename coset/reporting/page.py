@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import PurePath
 from typing import Any
 
-from coset.answer import as_json
+from coset.job.answer import as_json
 
 SCRIPTS = ("dom.js", "graph.js", "view.js", "sections.js", "page.js")  # in the order in which they are run
 

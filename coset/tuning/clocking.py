@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from coset.backends.triton_runtime import Lost, Runner
 from coset.backends.tuning_profile import Tunings
 from coset.ir.errors import CosetError
-from coset.task import Progress
-from coset.tuning.chosen import default_row
+from coset.job.job import Progress
+from coset.packaging.chosen import default_row
 from coset.tuning.measuring import Bench, Measuring, refusal
 from coset.tuning.pruning import Pruned, Pruning
 from coset.tuning.tunable import Tunable

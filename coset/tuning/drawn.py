@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coset.dialects.hub_scalars import cast
+from coset.dialects.hub.scalars import cast
 from coset.ir.dims import evaluate
 from coset.ir.types import BOOL, DType
 from coset.lowering.kernels.addresses import span

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from coset import timing
 from coset.backends.profile import Place
 from coset.backends.torch_package import TorchPackage
 from coset.backends.triton_runtime import Interpreter, Lost, OnDevice, Runner
 from coset.backends.tuning_profile import Timed
-from coset.fault import Runs
-from coset.feeds import Feed
+from coset.comparing import timing
+from coset.comparing.fault import Runs
+from coset.comparing.feeds import Feed
 from coset.ir.errors import CosetError
 from coset.ir.types import DType
 from coset.lowering.kernels.addresses import number_of

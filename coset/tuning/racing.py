@@ -7,23 +7,23 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
-from coset import timing
 from coset.backends.triton_runtime import Lost
 from coset.backends.tuning_profile import Raced, Timed, Tunings
-from coset.feeds import Feed, cases
+from coset.comparing import timing
+from coset.comparing.feeds import Feed, cases
 from coset.ir.errors import CosetError
 from coset.ir.held import working_folder
 from coset.ir.program import Program
-from coset.kernel_options import noise
-from coset.lower import compare
 from coset.lowering.package.plan import planned_package
 from coset.lowering.package.program import write_package
 from coset.lowering.triton.choice import Choices
 from coset.lowering.triton.launch import Options
-from coset.task import Task
-from coset.tuning.chosen import kernels_of
+from coset.packaging.chosen import kernels_of
+from coset.packaging.lower import compare
+from coset.packaging.programs import Alternative, model_key
+from coset.pricing.kernel_options import noise
+from coset.searching.task import Task
 from coset.tuning.measuring import Bench
-from coset.tuning.programs import Alternative, model_key
 
 
 def race(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from coset.show import CONSOLE, new_table, show_not_shown
+from coset.console.show import CONSOLE, new_table, show_not_shown
 
 
 def show_tuned(result: Mapping[str, Any]) -> None:

@@ -15,19 +15,20 @@ from typing import Any
 
 from coset.backends.profile import Place
 from coset.backends.tuning_profile import Tunings
+from coset.comparing.reference import read_program
 from coset.egraph.limits import Limits
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
-from coset.kernel_options import options_for
-from coset.lower import DIALECT, searched
+from coset.job.job import Job, Progress
 from coset.lowering.triton.launch import Options
-from coset.reference import read_program
+from coset.packaging.chosen import best
+from coset.packaging.lower import DIALECT, searched
+from coset.packaging.programs import Alternative, alternatives_of, model_key
+from coset.pricing.kernel_options import options_for
+from coset.searching.task import Task
 from coset.targets.target import Target
-from coset.task import Job, Progress, Task
-from coset.tuning.chosen import best
 from coset.tuning.clocking import Clocking
 from coset.tuning.measuring import Bench, on_gpu
-from coset.tuning.programs import Alternative, alternatives_of, model_key
 from coset.tuning.pruning import Pruned, Pruning
 from coset.tuning.racing import race
 from coset.tuning.tunable import Tunable, tunables

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import onnx
 
-from coset.dialects.onnx_bodies import CAPTURE, bodies, captured_names, rename_free
-from coset.dialects.onnx_dtypes import CODE_OF_DTYPE
+from coset.dialects.onnx.bodies import CAPTURE, bodies, captured_names, rename_free
+from coset.dialects.onnx.dtypes import CODE_OF_DTYPE
 from coset.ir import dims
 from coset.ir.builtin import ABSENT, TOKEN
 from coset.ir.constants import Constant, constant_of

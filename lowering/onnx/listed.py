@@ -8,7 +8,7 @@ from pathlib import Path
 
 import onnx
 
-from coset.dialects.onnx_dtypes import CODE_OF_DTYPE
+from coset.dialects.onnx.dtypes import CODE_OF_DTYPE
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.types import TensorType

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import onnx
 
-from coset.dialects.onnx import NEWEST
-from coset.dialects.onnx_bodies import all_nodes, bodies
-from coset.dialects.onnx_dtypes import CODE_OF_DTYPE
+from coset.dialects.onnx.bodies import all_nodes, bodies
+from coset.dialects.onnx.dtypes import CODE_OF_DTYPE
+from coset.dialects.onnx.importing import NEWEST
 from coset.ir.builtin import OPAQUE
 from coset.ir.constants import Constant, constant_of
 from coset.ir.errors import CosetError

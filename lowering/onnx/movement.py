@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from coset.dialects.hub_terms import is_splat, numpy_view
+from coset.dialects.hub.terms import is_splat, numpy_view
 from coset.ir import dims
 from coset.ir.constants import Constant, constant_of
 from coset.ir.dim_factors import factors as factors_of

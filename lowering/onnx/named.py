@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from coset.dialects.hub_terms import is_splat
-from coset.dialects.onnx_dtypes import clipped_at
+from coset.dialects.hub.terms import is_splat
+from coset.dialects.onnx.dtypes import clipped_at
 from coset.ir import dims
 from coset.ir.builtin import ABSENT
 from coset.ir.constants import constant_of

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coset.dialects.hub_terms import is_splat, numpy_shape
-from coset.dialects.onnx_dtypes import USUAL
+from coset.dialects.hub.terms import is_splat, numpy_shape
+from coset.dialects.onnx.dtypes import USUAL
 from coset.ir.constants import constant_of
 from coset.ir.errors import TypeRuleError
 from coset.ir.term import Term

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coset.dialects.hub_terms import numpy_shape
+from coset.dialects.hub.terms import numpy_shape
 from coset.ir import dims
 from coset.ir.dims import Dim, Shape
 from coset.ir.errors import TypeRuleError

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from coset.dialects.onnx_bounds import least
+from coset.dialects.onnx.bounds import least
 from coset.ir import dims
 from coset.ir.constants import constant_of
 from coset.ir.dims import Dim, Poly, Shape

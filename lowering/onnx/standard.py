@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 
 from coset.dialects.expansion import expanded
-from coset.dialects.onnx_kept import opened
+from coset.dialects.onnx.kept import opened
 from coset.ir.program import Program
 from coset.ir.term import Term, rebuild, topological
 from coset.ir.types import Type

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from coset.dialects.onnx_dtypes import CODE_OF_DTYPE
+from coset.dialects.onnx.dtypes import CODE_OF_DTYPE
 from coset.ir.constants import Constant
 from coset.ir.held import locked, make_last, replacing
 from coset.ir.packed import packed

@@ -11,8 +11,8 @@ from itertools import product
 
 import numpy as np
 
-from coset.dialects.hub_tensors import identity
-from coset.dialects.hub_terms import broadcast, is_splat, splat
+from coset.dialects.hub.tensors import identity
+from coset.dialects.hub.terms import broadcast, is_splat, splat
 from coset.ir.evaluate import region_function
 from coset.ir.term import PARAMETER, TUPLE, Term, make, topological
 from coset.ir.types import DType

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from coset.dialects.expansion import opened_once
-from coset.dialects.hub_region_terms import applied
+from coset.dialects.hub.region_terms import applied
 from coset.ir.dims import Dim, add
 from coset.ir.term import PARAMETER, Region, Term, make, rebuild, topological
 from coset.lowering.kernels.indexing import Index

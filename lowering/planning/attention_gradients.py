@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from coset.dialects.expansion import opened_once
-from coset.dialects.hub_terms import broadcast, convert
+from coset.dialects.hub.terms import broadcast, convert
 from coset.ir.term import Term, intern, make, rebuild, topological
 from coset.lowering.kernels.indexing import Index
 from coset.lowering.planning.group import CHAIN, STATISTICS, Group, loops_over

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coset.dialects.hub_terms import reshape, transpose
+from coset.dialects.hub.terms import reshape, transpose
 from coset.ir.dims import product
 from coset.ir.term import Term, make
 from coset.lowering.planning.grouped import KEPT, is_grouped

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from coset.dialects.hub_terms import broadcast, convert, is_splat, literal, reshape
+from coset.dialects.hub.terms import broadcast, convert, is_splat, literal, reshape
 from coset.ir.builtin import DIMS
 from coset.ir.dims import Dim, add
 from coset.ir.op import Array

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coset.dialects.hub_terms import transpose
+from coset.dialects.hub.terms import transpose
 from coset.ir.term import Term, make
 from coset.lowering.planning.kinds import is_convolution_gradient
 

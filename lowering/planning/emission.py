@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coset.dialects.hub_tensors import identity
+from coset.dialects.hub.tensors import identity
 from coset.ir.builtin import ABSENT
 from coset.ir.dims import symbols
 from coset.ir.term import PARAMETER, Term, make, rebuild

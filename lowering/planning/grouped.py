@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from coset.dialects import onnx_arithmetic as a
-from coset.dialects.hub_terms import convert, splat
-from coset.dialects.onnx_selection import ordered, take
+from coset.dialects.hub.terms import convert, splat
+from coset.dialects.onnx import arithmetic as a
+from coset.dialects.onnx.selection import ordered, take
 from coset.ir.dims import Dim
 from coset.ir.term import Term, make, rebuild, rewritten, topological
 from coset.ir.types import I32, I64

@@ -6,7 +6,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 from math import ceil, prod
 
-from coset.dialects.hub_terms import is_splat
+from coset.dialects.hub.terms import is_splat
 from coset.ir.dims import product
 from coset.ir.term import Term
 from coset.ir.types import DTYPES, F32, I32, DType, TensorType

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from coset.dialects.hub_terms import reshape, transpose
+from coset.dialects.hub.terms import reshape, transpose
 from coset.ir.builtin import ABSENT
 from coset.ir.dims import Dim, multiply
 from coset.ir.term import Term, make, rebuild, topological

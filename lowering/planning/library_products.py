@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Sequence
 
-from coset.dialects.hub_terms import dot
+from coset.dialects.hub.terms import dot
 from coset.ir.term import Term, make, rebuild, topological
 from coset.ir.types import BF16, F16, F32
 from coset.lowering.kernels.indexing import MOVEMENTS

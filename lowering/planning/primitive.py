@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Union
 
-from coset.dialects.chlo_scan import as_loop
 from coset.dialects.expansion import expanded
-from coset.dialects.hub_region_terms import applied
-from coset.dialects.hub_terms import broadcast, splat
-from coset.dialects.onnx_kept import opened
+from coset.dialects.hub.chlo_scan import as_loop
+from coset.dialects.hub.region_terms import applied
+from coset.dialects.hub.terms import broadcast, splat
+from coset.dialects.onnx.kept import opened
 from coset.ir.program import Program
 from coset.ir.term import TUPLE, Term, make, rewritten, topological
 from coset.ir.types import F32, TupleType

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from coset.dialects.hub_region_terms import while_term
-from coset.dialects.hub_terms import broadcast, convert, reshape, splat, transpose
+from coset.dialects.hub.region_terms import while_term
+from coset.dialects.hub.terms import broadcast, convert, reshape, splat, transpose
 from coset.ir.dims import Dim, Shape, add, substitute, subtract, symbol
 from coset.ir.term import CONSTANT, GET, INPUT, Term, constant, get, make, rebuild, topological
 from coset.ir.types import I32, TensorType

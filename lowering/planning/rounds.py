@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from coset.dialects.hub_terms import convert, reshape
+from coset.dialects.hub.terms import convert, reshape
 from coset.ir.op import Op
 from coset.ir.term import AttributeItems, Term, make, rebuild, topological
 from coset.ir.types import DType

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from coset.dialects import onnx_arithmetic as a
-from coset.dialects.hub_terms import convert, reshape, transpose
-from coset.dialects.onnx_selection import ordered
-from coset.dialects.onnx_selection import take as rows_at
+from coset.dialects.hub.terms import convert, reshape, transpose
+from coset.dialects.onnx import arithmetic as a
+from coset.dialects.onnx.selection import ordered
+from coset.dialects.onnx.selection import take as rows_at
 from coset.ir.dims import Dim, evaluate, product
 from coset.ir.term import Term, make, rewritten
 from coset.ir.types import I32, I64, DType, TupleType

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from coset.dialects.hub_scalars import cast
-from coset.dialects.hub_tensors import identity
-from coset.dialects.hub_terms import reshape, splat, transpose
+from coset.dialects.hub.scalars import cast
+from coset.dialects.hub.tensors import identity
+from coset.dialects.hub.terms import reshape, splat, transpose
 from coset.ir.term import GET, Term, get, make, rebuild, topological
 from coset.ir.types import DType, TensorType, TupleType
 from coset.lowering.planning.group import SORT, Group, loops_over

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise, takewhile
 from operator import mul
 
-from coset.dialects.hub_tensors import identity
-from coset.dialects.hub_terms import broadcast, convert, is_splat, reshape, splat
+from coset.dialects.hub.tensors import identity
+from coset.dialects.hub.terms import broadcast, convert, is_splat, reshape, splat
 from coset.ir.dims import Dim, Shape, add, evaluate, floordiv, multiply, product, subtract
 from coset.ir.term import Term, make, rewritten
 from coset.ir.types import BOOL, F32, F64, I32, DType

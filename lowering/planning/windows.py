@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
-from coset.dialects.hub_tensors import identity
-from coset.dialects.hub_terms import splat
+from coset.dialects.hub.tensors import identity
+from coset.dialects.hub.terms import splat
 from coset.ir.dims import Dim, add, multiply
 from coset.ir.term import Term, constant, make, rebuild, topological
 from coset.ir.types import TensorType

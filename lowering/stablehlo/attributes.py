@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from coset.dialects.mlir_ops import FIELDS, Field
-from coset.dialects.mlir_text import decimal_text
+from coset.dialects.hub.mlir_ops import FIELDS, Field
+from coset.dialects.hub.mlir_text import decimal_text
 from coset.ir.dims import Dim, Poly
 from coset.ir.errors import require
 from coset.ir.term import Term

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from coset.dialects.hub_terms import is_splat
-from coset.dialects.mlir_text import type_text
+from coset.dialects.hub.mlir_text import type_text
+from coset.dialects.hub.terms import is_splat
 from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.errors import CosetError

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from coset.dialects.expansion import expanded
-from coset.dialects.mlir_text import element_text, stored
+from coset.dialects.hub.mlir_text import element_text, stored
 from coset.dialects.sizes import with_sizes
 from coset.ir.errors import CosetError
 from coset.ir.program import Program

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coset.dialects.mlir_ops import GATHER
+from coset.dialects.hub.mlir_ops import GATHER
 from coset.ir.term import Term
 from coset.lowering.stablehlo.attributes import ints, pairs, truth
 from coset.lowering.stablehlo.body import SIZE, Body

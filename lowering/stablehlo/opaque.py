@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from coset.dialects.mlir_text import type_text
+from coset.dialects.hub.mlir_text import type_text
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.term import Term

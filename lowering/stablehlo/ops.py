@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from coset.dialects.hub_terms import is_splat
-from coset.dialects.mlir_ops import FIELDS
-from coset.dialects.mlir_text import dense_text, type_text
+from coset.dialects.hub.mlir_ops import FIELDS
+from coset.dialects.hub.mlir_text import dense_text, type_text
+from coset.dialects.hub.terms import is_splat
 from coset.ir.builtin import OPAQUE
 from coset.ir.dims import Dim
 from coset.ir.errors import CosetError, TypeRuleError

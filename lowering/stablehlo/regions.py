@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coset.dialects.hub_scalars import cast
-from coset.dialects.hub_tensors import identity
-from coset.dialects.mlir_ops import SCATTER
-from coset.dialects.mlir_text import number_text, type_text
+from coset.dialects.hub.mlir_ops import SCATTER
+from coset.dialects.hub.mlir_text import number_text, type_text
+from coset.dialects.hub.scalars import cast
+from coset.dialects.hub.tensors import identity
 from coset.ir.errors import require
 from coset.ir.term import Region, Term
 from coset.ir.types import DType, TensorType

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from coset.dialects.hub_scalars import widen
-from coset.dialects.hub_tensors import identity
+from coset.dialects.hub.scalars import widen
+from coset.dialects.hub.tensors import identity
 from coset.ir.errors import CosetError
 from coset.ir.term import Term
 from coset.ir.types import DType

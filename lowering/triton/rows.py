@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from coset.dialects.hub_tensors import identity
+from coset.dialects.hub.tensors import identity
 from coset.ir.dims import Dim, add, ceildiv, product, substitute
 from coset.ir.types import BOOL, DType
 from coset.lowering.kernels.addresses import address, join_loops

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coset.dialects.onnx_kept import opened
+from coset.dialects.onnx.kept import opened
 from coset.ir.term import GET, TUPLE, Term
 from coset.prove.second import syntax as l
 from coset.prove.second.answer import CannotSay, Refused, Unknown

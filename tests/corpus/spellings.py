@@ -24,12 +24,12 @@ import onnx.parser
 
 from coset.egraph.limits import Limits
 from coset.egraph.saturated import ENode, Saturated
-from coset.frontends.onnx import import_model
-from coset.frontends.stablehlo import import_stablehlo
+from coset.frontends.onnx.model import import_model
+from coset.frontends.stablehlo.program import import_stablehlo
 from coset.ir.op import find_op, get_op
 from coset.ir.program import Program
 from coset.ir.term import Term
-from coset.recognise import Recognised, recognise
+from coset.searching.recognise import Recognised, recognise
 
 FOLDER = Path(__file__).resolve().parent
 NEAR_MISSES = "near_misses"

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from spellings import Entry, entries, forbidden, known_misses, missing, near_misses, resembled, searched, taken, unknown
 
-from coset.check import difference
-from coset.feeds import bindings, cases
-from coset.fold import fallback_for
+from coset.comparing.check import difference
+from coset.comparing.feeds import bindings, cases
+from coset.comparing.fold import fallback_for
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program
 from tests.sampled import sampled

@@ -23,9 +23,9 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.internal.conjecture import providers
 
-from coset.dialects.hub_region_terms import case_term, composite_term, if_term, region, while_term
-from coset.dialects.hub_scalars import cast
-from coset.dialects.hub_terms import convert, reshape, splat, transpose
+from coset.dialects.hub.region_terms import case_term, composite_term, if_term, region, while_term
+from coset.dialects.hub.scalars import cast
+from coset.dialects.hub.terms import convert, reshape, splat, transpose
 from coset.ir import dims
 from coset.ir.builtin import DIMS
 from coset.ir.constants import constant_of

@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 
 from coset.cli import run as command
+from coset.comparing.fold import fallback_for
+from coset.comparing.reference import read_program
 from coset.egraph.limits import Limits
 from coset.extract.candidates import strayed
-from coset.fold import fallback_for
-from coset.hub_pipeline import StableHloOut
 from coset.ir import dims
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import bind, evaluate
@@ -38,20 +38,23 @@ from coset.ir.program import Program
 from coset.ir.specialized import specialized
 from coset.ir.term import Term, input_term, make
 from coset.ir.types import TensorType, TupleType, Type
+from coset.job.job import Job
+from coset.job.phases import phases_for, with_witnesses
 from coset.lowering.stablehlo.module import write_stablehlo
+from coset.optimizing.hub_pipeline import StableHloOut
 from coset.prove.error_bound import evaluate_bounded
 from coset.prove.promise import difference_of
 from coset.prove.values import fits
 from coset.proving.certify import Way, certify, steps_between
 from coset.proving.sizes import SIZED_TWICE
 from coset.proving.steps import APART, Uncertified
-from coset.reference import read_program
 from coset.rules.applied import matched
 from coset.rules.definition import evaluate_defined
 from coset.rules.rule import Rule
+from coset.searching.solving import finish, keeps_every_bit, solve_task
+from coset.searching.task import Task, wanted_roots
+from coset.searching.usage import used_rules
 from coset.targets.target import get_target
-from coset.task import Job, Task, finish, keeps_every_bit, phases_for, solve_task, wanted_roots, with_witnesses
-from coset.usage import used_rules
 from tests.coset.drawn_hub import BINDINGS, drawn_program, feed_of
 from tests.coset.smaller_programs import shrunk, text_of
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from coset import machine
 from coset.backends.profile import Place, opened
 from coset.calibration import calibrate
 from coset.calibration.cases import SHORT, Case, cases
 from coset.cli import run
 from coset.extract.fit import Measured, predicted
 from coset.ir.errors import CosetError
+from coset.job import machine
+from coset.job.machine import find_target
 from coset.lowering.onnx.model import count_nodes
-from coset.machine import find_target
 from coset.targets.target import get_target
 
 EVERY = list(cases())

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from coset import machine
 from coset.backends.profile import Place, opened
 from coset.calibration.calibrate import Bench, as_file, calibrate
 from coset.cli import run
 from coset.extract.candidates import slower
 from coset.extract.fit import predicted
 from coset.ir.errors import CosetError
-from coset.machine import find_target
+from coset.job import machine
+from coset.job.machine import find_target
 from coset.targets.target import all_targets, get_target
 
 torch = pytest.importorskip("torch")
@@ -129,5 +129,5 @@ def test_gpu_is_the_target_that_was_calibrated_on_it(tmp_path: Path, monkeypatch
 
 
 def test_torch_is_imported_only_where_a_gpu_is_asked_for() -> None:
-    code = "import sys, coset.cli, coset.calibration.calibrate, coset.machine; assert 'torch' not in sys.modules"
+    code = "import sys, coset.cli, coset.calibration.calibrate, coset.job.machine; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

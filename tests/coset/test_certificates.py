@@ -18,13 +18,15 @@ from onnx import TensorProto, helper, numpy_helper
 import coset
 import coset.proving.certify
 from coset.cli import run
+from coset.comparing.reference import read_program
 from coset.ir.constants import constant_of
 from coset.ir.evaluate import evaluate
 from coset.ir.program import Program
 from coset.ir.term import constant, input_term, make
 from coset.ir.types import F32, TensorType
+from coset.job.own_rules import NO_RULES
+from coset.job.phases import permitted_phases, with_witnesses
 from coset.lowering.onnx.model import write
-from coset.own_rules import NO_RULES
 from coset.prove.certificate import Certificate
 from coset.prove.certificate_file import packed
 from coset.prove.contents import by_content, hashed, inner_names
@@ -32,8 +34,6 @@ from coset.proving.certify import accepted, certificate_of
 from coset.proving.join import join
 from coset.proving.rounded import in_an_order
 from coset.proving.steps import COMPUTED, Mapped, Step, Uncertified
-from coset.reference import read_program
-from coset.task import permitted_phases, with_witnesses
 
 BLOCKED = "import sys; sys.modules['egglog'] = None; sys.modules['egglog.bindings'] = None; from coset.cli import main; main()"
 

@@ -12,16 +12,16 @@ import onnx
 import onnx.parser
 import pytest
 
-from coset import check
-from coset.check import Oracle, breaking_rule, difference
+from coset.comparing import check
+from coset.comparing.check import Oracle, breaking_rule, difference
+from coset.comparing.noise import largest_step, nudge, nudged, rounded
+from coset.comparing.reference import against_reference, values_of
 from coset.egraph.limits import Limits
-from coset.frontends.onnx import import_model
-from coset.lower import searched
-from coset.noise import largest_step, nudge, nudged, rounded
-from coset.reference import against_reference, values_of
+from coset.frontends.onnx.model import import_model
+from coset.job.job import Job
+from coset.packaging.lower import searched
 from coset.targets.running import Running
 from coset.targets.target import get_target
-from coset.task import Job
 
 
 def compare(expected: object, got: object, *, exact: bool = False, noise: float = 0.0, case: str = "normal") -> bool:

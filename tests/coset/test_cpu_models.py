@@ -13,8 +13,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from benchmarks import beside, cpu_models, verdict
+from coset.comparing.timing import Timing
 from coset.targets.running import KEY, Running
-from coset.timing import Timing
 
 
 def timing(*medians: float) -> Timing:

@@ -16,12 +16,12 @@ from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.stacks import bert
 from coset.cli import cli
-from coset.feeds import cases
-from coset.fold import fallback_for
+from coset.comparing.feeds import cases
+from coset.comparing.fold import fallback_for
+from coset.comparing.reference import read_program
 from coset.ir.evaluate import evaluate_program
 from coset.ir.types import TensorType
-from coset.pipeline import optimize
-from coset.reference import read_program
+from coset.optimizing.pipeline import optimize
 from coset.reporting.compare import STRUCTURE, compared
 from tests.coset.test_report_page import browser as chromium
 from tests.coset.test_report_page import data_of, shown

@@ -18,15 +18,16 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import coset
-from coset import flow, pipeline, task
 from coset.backends.onnxruntime import Session
 from coset.cli import run
-from coset.draft import Draft
 from coset.ir.errors import CosetError
+from coset.job.job import Job
 from coset.lowering.onnx.model import write
-from coset.running import stored
+from coset.optimizing import flow, pipeline
+from coset.optimizing.draft import Draft
+from coset.optimizing.running import stored
+from coset.searching import task
 from coset.targets.running import KEY
-from coset.task import Job
 
 W = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
 X = np.ones((2, 64), np.float32)
@@ -162,7 +163,7 @@ def test_an_interrupt_while_a_draft_moves_leaves_no_draft(model: Path, tmp_path:
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("coset.draft.move_model", interrupted)
+    monkeypatch.setattr("coset.optimizing.draft.move_model", interrupted)
     assert run(["optimize", str(model), "-o", str(tmp_path / "out.onnx")]) == 130
     assert files(tmp_path) == before
 

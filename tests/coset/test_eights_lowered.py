@@ -11,15 +11,15 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from coset import lower
-from coset.dialects.hub_terms import dot
+from coset.dialects.hub.terms import dot
 from coset.egraph.limits import Limits
 from coset.ir.program import Program
 from coset.ir.term import input_term
 from coset.ir.types import DTYPES, F32, TensorType
-from coset.kernel_options import IMPRECISE, SHORT_NOISE, TF32_NOISE, eights_for, noise, options_for
-from coset.lower import Check
-from coset.plan_price import PlanPrices, has_eights
+from coset.packaging import lower
+from coset.packaging.lower import Check
+from coset.pricing.kernel_options import IMPRECISE, SHORT_NOISE, TF32_NOISE, eights_for, noise, options_for
+from coset.pricing.plan_price import PlanPrices, has_eights
 from coset.targets.target import get_target
 from coset.tuning.measuring import differs
 from tests.lowering.test_dequantizing import scaled

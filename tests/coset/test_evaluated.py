@@ -10,8 +10,8 @@ import pytest
 
 import coset
 from coset.cli import run
-from coset.evaluated import EVALUATOR, compared, cut
-from coset.frontends.onnx import import_model
+from coset.comparing.evaluated import EVALUATOR, compared, cut
+from coset.frontends.onnx.model import import_model
 from coset.ir.errors import CosetError
 from coset.lowering.onnx.model import lower
 from coset.targets.running import KEY

@@ -14,8 +14,8 @@ from coset.cli import run
 from coset.egraph.limits import Limits
 from coset.explaining.explain import Question, explain
 from coset.ir.errors import CosetError
-from coset.machine import find_target
-from coset.task import Job
+from coset.job.job import Job
+from coset.job.machine import find_target
 from tests.sampled import sampled
 
 CORPUS = Path(__file__).resolve().parent.parent / "corpus"

@@ -14,17 +14,18 @@ import numpy as np
 import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
-from coset import cli, fault, lower
-from coset.admission import Admission
-from coset.dialects.hub_terms import broadcast, dot
+from coset import cli
+from coset.comparing import fault
+from coset.comparing.fault import Made, first_fault
+from coset.comparing.feeds import Case, cases
+from coset.comparing.refused import Refused
+from coset.dialects.hub.terms import broadcast, dot
 from coset.egraph.limits import Limits
-from coset.fault import Made, first_fault
-from coset.feeds import Case, cases
-from coset.flow import Refused
 from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.types import F32
-from coset.lower import Check
+from coset.job.admission import Admission
+from coset.job.machine import get_target
 from coset.lowering.arranging.recomputing import fewest_bytes, recomputed
 from coset.lowering.kernels.kernel import (
     Apply,
@@ -48,7 +49,8 @@ from coset.lowering.torch import kernel as aten_kernel
 from coset.lowering.triton import source as triton
 from coset.lowering.triton.launch import Emission
 from coset.lowering.triton.source import can_emit
-from coset.machine import get_target
+from coset.packaging import lower
+from coset.packaging.lower import Check
 from coset.rules.library import load
 from coset.rules.lock import NAME, Locked, save_lock, text_hash
 from tests.coset.test_planted_rule import PLANTED

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
-from coset.dialects.hub_terms import broadcast, reshape, splat
+from coset.dialects.hub.terms import broadcast, reshape, splat
 from coset.ir.dims import Dim, symbol
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, input_term
@@ -23,9 +23,9 @@ from coset.lowering.kernels.plan_text import show
 from coset.lowering.planning.plan import plan
 from coset.lowering.triton.shared import _begins
 from coset.lowering.triton.source import can_emit
-from coset.plan_price import PlanPrices
+from coset.pricing.plan_price import PlanPrices
+from coset.pricing.windows import Planning
 from coset.targets.target import Target, get_target
-from coset.windows import Planning
 from tests.lowering.drawn_convolutions import Network
 from tests.lowering.test_triton_windows import SAME, convolution, op
 
@@ -195,7 +195,7 @@ def test_lowered(code: str, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     if code == "triton":
         pytest.importorskip("triton", reason="Triton is not installed")
-    from coset.lower import Check, Lowering, lower
+    from coset.packaging.lower import Check, Lowering, lower
 
     check = Check.INTERPRETED if code == "triton" else Check.TORCH
     target = without("windows")  # which would do so small convolutions sooner
@@ -212,7 +212,7 @@ def test_lowered_under_a_limit_of_memory(tmp_path: Path) -> None:
     """Memory that is new for each value has its order too."""
     pytest.importorskip("torch")
     from coset.backends.torch_loaded import LoadedPackage
-    from coset.lower import Check, Lowering, lower
+    from coset.packaging.lower import Check, Lowering, lower
 
     asked = Lowering(block(), without("windows"), code="torch", check=Check.TORCH, opened=lambda folder, _: LoadedPackage(folder))
     default = lower(replace(asked, check=Check.NONE), tmp_path / "default")["memory"]["default"]["bytes"]

@@ -7,14 +7,16 @@ from pathlib import Path
 import onnx
 import pytest
 
+from coset.comparing.reference import read_program
 from coset.egraph.limits import Limits
-from coset.lower import searched
+from coset.job.job import Job
 from coset.lowering.kernels.kernel import Attention, Plan
 from coset.lowering.planning.plan import plan
 from coset.lowering.triton.source import can_emit, refusal
-from coset.reference import read_program
+from coset.packaging.lower import searched
+from coset.searching.solving import finish, solve_task
+from coset.searching.task import Task
 from coset.targets.target import get_target
-from coset.task import Job, Task, finish, solve_task
 
 CORPUS = Path(__file__).resolve().parent.parent / "corpus"
 TARGET = get_target("nvidia-h200")

@@ -16,17 +16,18 @@ from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch.nn.functional import cross_entropy, gelu, layer_norm, softmax  # noqa: E402
 
 from coset.backends.torch_package import TorchPackage  # noqa: E402
+from coset.comparing.reference import read_program  # noqa: E402
 from coset.egraph.limits import Limits  # noqa: E402
-from coset.frontends.torch_capture import decompositions  # noqa: E402
-from coset.frontends.torch_fx import import_graph  # noqa: E402
+from coset.frontends.torch.capture import decompositions  # noqa: E402
+from coset.frontends.torch.fx import import_graph  # noqa: E402
 from coset.ir.program import Program  # noqa: E402
-from coset.lower import Check, Lowering, lower, searched  # noqa: E402
+from coset.job.job import Job  # noqa: E402
 from coset.lowering.kernels.kernel import Attention, Chain, Plan, Statistics, writes  # noqa: E402
 from coset.lowering.planning.plan import plan  # noqa: E402
 from coset.lowering.triton.source import can_emit, refusal  # noqa: E402
-from coset.reference import read_program  # noqa: E402
+from coset.packaging.lower import Check, Lowering, lower, searched  # noqa: E402
+from coset.searching.solving import finish, solve_task  # noqa: E402
 from coset.targets.target import get_target  # noqa: E402
-from coset.task import Job, finish, solve_task  # noqa: E402
 
 pytestmark = pytest.mark.slow
 

@@ -17,20 +17,21 @@ import jax.numpy as jnp  # noqa: E402
 from jax import lax  # noqa: E402
 
 import coset.dialects  # noqa: F401, E402  (fills the registry)
+from coset.comparing.reference import read_program  # noqa: E402
 from coset.dialects.expansion import opened_once  # noqa: E402
-from coset.dialects.hub_terms import transpose  # noqa: E402
+from coset.dialects.hub.terms import transpose  # noqa: E402
 from coset.egraph.limits import Limits  # noqa: E402
 from coset.extract.work import Sizes, flops_of  # noqa: E402
 from coset.ir.evaluate import evaluate_program  # noqa: E402
 from coset.ir.program import Program  # noqa: E402
 from coset.ir.term import Term, input_term, make  # noqa: E402
 from coset.ir.types import F32, TensorType  # noqa: E402
-from coset.lower import Lowering, lower, searched  # noqa: E402
+from coset.job.job import Job  # noqa: E402
+from coset.job.machine import find_target  # noqa: E402
 from coset.lowering.planning.convolution_gradients import gradient_of_convolution  # noqa: E402
-from coset.machine import find_target  # noqa: E402
-from coset.reference import read_program  # noqa: E402
+from coset.packaging.lower import Lowering, lower, searched  # noqa: E402
 from coset.rules.definition import evaluate_defined  # noqa: E402
-from coset.task import Job, finish, solve_task  # noqa: E402
+from coset.searching.solving import finish, solve_task  # noqa: E402
 
 TRANSPOSED, FILTERS, PLAIN = "kernel.transposed_convolution", "kernel.filter_gradient", "stablehlo.convolution"
 SWAP = (1, 0, 2, 3)

@@ -6,20 +6,21 @@ import numpy as np
 import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
-from coset.dialects.hub_terms import dot, reshape
+from coset.dialects.hub.terms import dot, reshape
 from coset.egraph.limits import Limits
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make
 from coset.ir.types import F32, I64, TensorType
-from coset.lower import searched
+from coset.job.job import Job
+from coset.job.machine import find_target
 from coset.lowering.planning.chosen_matrix import chosen_matrix
 from coset.lowering.planning.contraction import dot as thin
 from coset.lowering.planning.grouped import KEPT, is_grouped
 from coset.lowering.planning.primitive import primitive
-from coset.machine import find_target
+from coset.packaging.lower import searched
 from coset.rules.definition import evaluate_defined
-from coset.task import Job, finish, solve_task
+from coset.searching.solving import finish, solve_task
 
 EXPERTS, DEPTH, COLUMNS = 8, 512, 1024
 WAYS = ("einsum", "einsum_turned", "matmul", "matmul_of_columns", "two_dims")

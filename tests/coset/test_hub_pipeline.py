@@ -16,16 +16,16 @@ import jax
 import jax.numpy as jnp
 
 import coset
-from coset import hub_pipeline
 from coset.backends.onnxruntime import Session
 from coset.cli import run as command
-from coset.flow import Refused
-from coset.frontends.stablehlo import import_stablehlo
+from coset.comparing.refused import Refused
+from coset.frontends.stablehlo.program import import_stablehlo
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.registry import all_ops
 from coset.ir.term import make
 from coset.lowering.stablehlo.module import print_stablehlo
+from coset.optimizing import hub_pipeline
 from coset.targets.target import get_target
 
 SHAPES = [(16, 64), (64, 256), (256, 8), (8, 32), (8, 32)]
@@ -113,7 +113,7 @@ def test_a_target_is_written_in_its_own_format(model: Path) -> None:
 
 def _job(model: Path, target: str) -> Any:
     from coset.egraph.limits import Limits
-    from coset.task import Job
+    from coset.job.job import Job
 
     return Job(model, get_target(target), "reassociates", Limits(), (), {}, lambda _: None)
 

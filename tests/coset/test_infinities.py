@@ -11,13 +11,13 @@ import pytest
 
 import coset
 from coset.backends.onnxruntime import Session
-from coset.check import CheckReport, Oracle, difference
-from coset.feeds import OTHER_SIZES, cases, trials, with_other_sizes
-from coset.frontends.onnx import import_model
-from coset.infinities import ANOTHER, EXCHANGED, LOST, exact_outputs
+from coset.comparing.check import CheckReport, Oracle, difference
+from coset.comparing.feeds import OTHER_SIZES, cases, trials, with_other_sizes
+from coset.comparing.infinities import ANOTHER, EXCHANGED, LOST, exact_outputs
+from coset.comparing.reference import against_reference, values_of
+from coset.comparing.whole_numbers import plain_integers
+from coset.frontends.onnx.model import import_model
 from coset.proving.prove import Proving, prove
-from coset.reference import against_reference, values_of
-from coset.whole_numbers import plain_integers
 
 INF = float("inf")
 MASK = np.tril(np.ones((4, 4), bool))

@@ -16,8 +16,10 @@ from coset.ir.errors import CosetError
 from coset.ir.op import get_op
 from coset.ir.term import input_term, make, topological
 from coset.ir.types import F32, tensor
-from coset.kernels import kernel_errors
-from coset.lower import EVERY_OPSET
+from coset.job.job import Job
+from coset.job.kernels import kernel_errors
+from coset.job.phases import phases_for
+from coset.packaging.lower import EVERY_OPSET
 from coset.rules.definition import define_all, definition_of
 from coset.rules.format import format_text
 from coset.rules.library import check_files
@@ -25,7 +27,6 @@ from coset.rules.parser import parse
 from coset.targets import target as registry
 from coset.targets.document import HERE
 from coset.targets.target import Form, Target, get_target
-from coset.task import Job, phases_for
 
 assert coset.dialects
 HEAD = "use stablehlo, test_kernels\n"

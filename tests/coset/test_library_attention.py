@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coset.dialects.hub_terms import convert, reshape, splat, transpose
+from coset.dialects.hub.terms import convert, reshape, splat, transpose
 from coset.ir.builtin import absent
 from coset.ir.dims import Dim, symbol
 from coset.ir.evaluate import evaluate_program
@@ -21,7 +21,7 @@ from coset.lowering.kernels.kernel import Attention, Library, Plan
 from coset.lowering.kernels.plan_text import show
 from coset.lowering.planning.library_attention import BY_HEADS, BY_ROWS, CALLS, may_attend, with_attentions
 from coset.lowering.planning.plan import plan
-from coset.plan_price import PlanPrices, draft
+from coset.pricing.plan_price import PlanPrices, draft
 from coset.rules.definition import evaluate_defined
 from coset.targets.target import get_target
 from tests.coset.test_library_products import biased, dot, half, made, matmul, ops, x_
@@ -224,9 +224,9 @@ CASES: dict[str, tuple[list[Term], dict[str, int]]] = {
 def test_a_package_gives_the_same(name: str, tmp_path: Path) -> None:
     """torch's function beside the evaluator, whose definition multiplies, scales and weighs."""
     pytest.importorskip("torch", reason="torch is not installed")
-    from coset.lower import in_a_child
     from coset.lowering.package.plan import planned_package
     from coset.lowering.package.program import write_package
+    from coset.packaging.lower import in_a_child
 
     roots, sizes = CASES[name]
     program = draft(roots)
@@ -264,9 +264,9 @@ def test_what_a_library_made_is_read_in_another_shape() -> None:
 
 def test_the_shape_of_an_input_is_taken_at_the_call(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
-    from coset.lower import in_a_child
     from coset.lowering.package.plan import planned_package
     from coset.lowering.package.program import write_package
+    from coset.packaging.lower import in_a_child
 
     rows = symbol("n")
     x = half(rows, 4, 8)

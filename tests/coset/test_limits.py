@@ -15,9 +15,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks import limits as benchmark
-from coset import feeds
 from coset.backends.onnxruntime import Session
 from coset.cli import run
+from coset.comparing import feeds
 from coset.egraph.search import Search
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
@@ -141,7 +141,7 @@ def test_memory_that_is_not_there_is_a_plain_error(
     def short(*_: Any, **__: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("coset.pipeline.import_model", short)
+    monkeypatch.setattr("coset.optimizing.pipeline.import_model", short)
     assert run(["optimize", str(model), "-o", str(model.with_name("out.onnx"))]) == 2
     assert "error: there is not enough memory" in capsys.readouterr().err
     assert [path.name for path in model.parent.iterdir()] == ["model.onnx"]
@@ -177,13 +177,13 @@ def panicked() -> None:
 def test_an_interrupt_that_became_something_else_is_one(
     what: Any, model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coset.pipeline.import_model", lambda *_, **__: what())
+    monkeypatch.setattr("coset.optimizing.pipeline.import_model", lambda *_, **__: what())
     assert run(["optimize", str(model), "-o", str(model.with_name("out.onnx"))]) == 130
     assert "interrupted; nothing was written" in capsys.readouterr().err
     assert [path.name for path in model.parent.iterdir()] == ["model.onnx"]
 
 
 def test_a_mistake_of_ours_is_no_interrupt(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coset.pipeline.import_model", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("coset.optimizing.pipeline.import_model", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         run(["optimize", str(model), "-o", str(model.with_name("out.onnx"))])

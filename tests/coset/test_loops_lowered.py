@@ -10,11 +10,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from coset import lower
 from coset.cli import run
 from coset.egraph.limits import Limits
-from coset.looping import Loops
-from coset.lower import Check
+from coset.packaging import lower
+from coset.packaging.lower import Check
+from coset.pricing.looping import Loops
 from coset.targets.target import get_target
 
 pytest.importorskip("torch")

@@ -9,11 +9,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from coset.check import Oracle, difference
 from coset.cli import run
-from coset.feeds import bindings, cases
-from coset.frontends.onnx import import_model
-from coset.loose_inputs import RANK
+from coset.comparing.check import Oracle, difference
+from coset.comparing.feeds import bindings, cases
+from coset.comparing.loose_inputs import RANK
+from coset.frontends.onnx.model import import_model
 from coset.proving.prove import Proving, prove
 
 TENSOR = helper.make_tensor_type_proto(TensorProto.FLOAT, ["n", 4])

@@ -14,13 +14,13 @@ import pytest
 from lowered_models import FLOAT, MODELS, saved
 from onnx import helper, numpy_helper
 
-from coset import lower
 from coset.backends.torch_package import TorchPackage
 from coset.cli import run
 from coset.egraph.limits import Limits
 from coset.ir.errors import CosetError
-from coset.lower import Check
 from coset.lowering.stablehlo.module import print_stablehlo
+from coset.packaging import lower
+from coset.packaging.lower import Check
 from coset.targets.target import all_targets, get_target
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "lowering"))  # programs of the kernel families
@@ -49,7 +49,7 @@ WAYS = {"triton": Check.INTERPRETED, "torch": Check.TORCH, "aten": Check.TORCH}
 @pytest.mark.parametrize("code", WAYS)
 @pytest.mark.parametrize("name", sampled([*MODELS, "training_step"], 2))
 def test_a_model_becomes_a_package_that_computes_the_same(name: str, code: str, tmp_path: Path) -> None:
-    """Within 32 times the rounding noise of the model itself, plus 64 roundings of the largest element (`coset.check`)."""
+    """Within 32 times the rounding noise of the model itself, plus 64 roundings of the largest element (`coset.comparing.check`)."""
     model = training_step(tmp_path) if name == "training_step" else saved(name, tmp_path)
     asked = lower.Lowering(model, get_target(TARGET), limits=Limits(seconds=20, nodes=4000), code=code, check=WAYS[code])
     if code == "triton":

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import coset
-from coset import flow
 from coset.backends.onnxruntime import Session
 from coset.cli import run
 from coset.extract.candidates import strayed
@@ -22,7 +21,8 @@ from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import F32, tensor
 from coset.lowering.onnx.model import write
 from coset.lowering.stablehlo.module import write_stablehlo
-from coset.measured import Candidate, Outcome, race
+from coset.optimizing import flow
+from coset.optimizing.measured import Candidate, Outcome, race
 from coset.targets.target import get_target
 
 SHAPE = (1, 32, 28, 28)

@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 
 import coset
 from coset.cli import run
-from coset.frontends.onnx import import_model
+from coset.frontends.onnx.model import import_model
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import input_term, make

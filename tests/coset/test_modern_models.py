@@ -12,7 +12,7 @@ import pytest
 from benchmarks import feeds, modern_models
 from benchmarks.rivals import OPTIONS, open_ort
 from benchmarks.stacks import Builder
-from coset.reference import read_program, values_of
+from coset.comparing.reference import read_program, values_of
 
 SMALL: dict[str, dict[str, int]] = {
     "llama2_7b": {"layers": 2, "width": 32, "heads": 4, "hidden": 48, "words": 40, "tokens": 6},

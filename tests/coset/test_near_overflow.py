@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from coset.dialects.hub_terms import dot, splat
-from coset.feeds import Feed
+from coset.comparing.feeds import Feed
+from coset.comparing.reference import against_reference, near_overflow, values_of
+from coset.dialects.hub.terms import dot, splat
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make
 from coset.ir.types import F32, TensorType
-from coset.reference import against_reference, near_overflow, values_of
 
 
 def _program(power: int) -> Program:

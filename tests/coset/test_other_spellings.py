@@ -13,8 +13,8 @@ from onnx import TensorProto, helper
 from benchmarks.equal_networks import _attended, _moved
 from benchmarks.spelled_net import Net, both, weights
 from coset.cli import run
-from coset.dialects.hub_region_terms import as_selection, if_term, while_term
-from coset.frontends.onnx import import_model
+from coset.dialects.hub.region_terms import as_selection, if_term, while_term
+from coset.frontends.onnx.model import import_model
 from coset.ir.term import constant, input_term, make
 from coset.ir.types import BOOL, F32, TensorType
 from coset.proving.parts import DOWN, PARTS, down
@@ -320,7 +320,7 @@ def test_index_vectors_of_one_are_indices(tmp_path: Path) -> None:
 @pytest.mark.parametrize("places", [[[0, 1], [2, 2]], [4, -5], [0] * 5, [1, 1, 0, 0], list(range(40))])
 def test_what_moves_is_what_is_read(places: Any) -> None:
     """The meaning of a Gather whose places are written down is numpy's."""
-    from coset.reference import values_of
+    from coset.comparing.reference import values_of
 
     net = Net(13)
     x = net.input("x", [2, 5 if len(places) < 40 else 40])

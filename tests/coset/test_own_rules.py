@@ -13,11 +13,11 @@ from forged import forged
 from onnx import TensorProto, helper, numpy_helper
 
 import coset
-from coset import own_rules as own
 from coset.cli import run
 from coset.egraph.limits import Limits
-from coset.lower import Check, Lowering, lower
-from coset.own_rules import NO_RULES, RefutedRule, UnshownRule, own_rules
+from coset.job import own_rules as own
+from coset.job.own_rules import NO_RULES, RefutedRule, UnshownRule, own_rules
+from coset.packaging.lower import Check, Lowering, lower
 from coset.prove import check as prover
 from coset.rules.lock import NAME
 from coset.rules.native import native, withdraw
@@ -220,13 +220,13 @@ def test_a_report_has_the_assurance_that_was_found(tmp_path: Path, mine: Callabl
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 64]) for name in "xy"]
     path = tmp_path / "tanh.onnx"
     onnx.save(helper.make_model(helper.make_graph(nodes, "g", ends[:1], ends[1:]), opset_imports=[helper.make_opsetid("", 17)]), path)
-    phases = coset.pipeline.flow_for(_job(path, mine(ODD)), tmp_path / "out.onnx").read().phases  # type: ignore[attr-defined]
+    phases = coset.optimizing.pipeline.flow_for(_job(path, mine(ODD)), tmp_path / "out.onnx").read().phases  # type: ignore[attr-defined]
     (found,) = (rule for phase in phases for rule in phase.rules if rule.name == "tanh_odd")
     assert found.assurance in ("tested", "bounded", "proved")
 
 
 def _job(model: Path, rules: Path) -> object:
-    from coset.task import Job
+    from coset.job.job import Job
 
     return Job(model, get_target("cpu-onnxruntime"), "reassociates", Limits(), (rules,), {}, lambda _: None)
 

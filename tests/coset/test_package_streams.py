@@ -19,11 +19,11 @@ import pytest
 from lowered_models import saved
 from onnx import TensorProto, helper, numpy_helper
 
-from coset import lower
 from coset.cli import run
 from coset.egraph.limits import Limits
 from coset.ir.errors import CosetError
-from coset.lower import Check
+from coset.packaging import lower
+from coset.packaging.lower import Check
 from coset.targets.target import get_target
 
 torch = pytest.importorskip("torch")

@@ -13,12 +13,12 @@ from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks import different_pairs, equal_pairs
 from benchmarks.spelled_net import Net, spelled, weights
+from coset.comparing.feeds import cases
+from coset.comparing.reference import read_program
 from coset.egraph.limits import Limits
 from coset.egraph.saturate import saturate
-from coset.feeds import cases
 from coset.proving.prove import Proving, prove
 from coset.proving.steps import COMPUTED, Step, replay
-from coset.reference import read_program
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 
@@ -133,7 +133,7 @@ def test_what_the_runtime_has_no_kernel_for_is_run_by_the_evaluator(tmp_path: Pa
 
 def test_a_search_that_was_ended_from_outside_has_no_steps() -> None:
     """It has no log: nothing but what was entered is known."""
-    from coset.dialects.hub_terms import literal
+    from coset.dialects.hub.terms import literal
     from coset.ir.term import make
 
     number, sum = literal(np.float32(2)), make("stablehlo.add", (literal(np.float32(1)), literal(np.float32(1))))

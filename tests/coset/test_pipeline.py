@@ -19,14 +19,14 @@ from onnx import TensorProto, helper, numpy_helper
 
 import coset
 from benchmarks import order
-from coset import flow, pipeline
-from coset import task as tasks
 from coset.cli import run
 from coset.egraph.limits import Limits
 from coset.extract.gym import read_problem
 from coset.extract.solve import Effort, solve
 from coset.ir.errors import CosetError
+from coset.optimizing import flow, pipeline
 from coset.rules.library import DEFAULT, rule_files
+from coset.searching import task as tasks
 
 FLOAT = TensorProto.FLOAT
 
@@ -250,7 +250,7 @@ def test_a_wrong_rule_is_caught_and_named(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.fixture
 def without_signs(monkeypatch: pytest.MonkeyPatch) -> None:
     """The library without the rules on signs, with which another form of SqueezeNet is chosen."""
-    monkeypatch.setattr("coset.task.DEFAULT", tuple(path for path in rule_files(DEFAULT) if path.stem != "signs"))
+    monkeypatch.setattr("coset.rules.library.DEFAULT", tuple(path for path in rule_files(DEFAULT) if path.stem != "signs"))
 
 
 def flattened_squeezenet(folder: Path) -> Path:

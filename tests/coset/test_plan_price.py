@@ -5,26 +5,29 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from coset.dialects.hub_terms import broadcast, dot, splat
+from coset.comparing.feeds import bindings
+from coset.comparing.fold import fold
+from coset.dialects.hub.terms import broadcast, dot, splat
 from coset.egraph.limits import Limits
-from coset.feeds import bindings
-from coset.fold import fold
 from coset.ir import dims
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make, topological
 from coset.ir.types import F16, F32, I32, TensorType
-from coset.lower import EVERY_OPSET
+from coset.job.job import Job
+from coset.job.phases import phases_for
 from coset.lowering.planning.plan import plan
 from coset.lowering.planning.primitive import primitive
 from coset.lowering.triton.source import can_emit
-from coset.plan_price import Judge, PlanPrices, draft
-from coset.regionwise import Solved
+from coset.packaging.lower import EVERY_OPSET
+from coset.pricing.plan_price import Judge, PlanPrices, draft
 from coset.rules.definition import evaluate_defined
+from coset.searching.regionwise import Solved
+from coset.searching.solving import solve_task
+from coset.searching.task import Task
 from coset.targets.document import target_files
 from coset.targets.target import get_target
-from coset.task import Job, Task, phases_for, solve_task
 from tests.lowering.attention_cases import Backward, Case
 from tests.lowering.plan_cases import CASES, scatter_rows
 

@@ -9,17 +9,17 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from coset import flow
 from coset.cli import run
+from coset.comparing.reference import read_program
 from coset.ir.program import Program
 from coset.ir.term import input_term, make
 from coset.ir.types import F32, TensorType
 from coset.lowering.onnx.model import write
+from coset.optimizing import flow
 from coset.prove.certificate_file import packed
 from coset.prove.contents import by_content
 from coset.proving.certify import certificate_of
 from coset.proving.steps import Step
-from coset.reference import read_program
 from coset.rules.library import DEFAULT, load, rule_files
 from coset.rules.lock import NAME, Locked, save_lock, text_hash
 from coset.rules.rule import Rule
@@ -71,7 +71,7 @@ def test_the_outputs_refuse_what_a_forged_lock_lets_pass(planted: Path, tmp_path
 def test_planted_in_the_library_it_is_left_out_and_named(
     planted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("coset.task.DEFAULT", (*rule_files(DEFAULT), planted))
+    monkeypatch.setattr("coset.rules.library.DEFAULT", (*rule_files(DEFAULT), planted))
     monkeypatch.setattr(flow, "LIBRARY", tmp_path)
     out = tmp_path / "out.onnx"
     assert run(["optimize", str(chain(tmp_path, 2)), "-o", str(out), "--json"]) == 0

@@ -12,7 +12,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from coset.cli import run
-from coset.frontends.onnx import import_model
+from coset.comparing.reference import read_program
+from coset.frontends.onnx.model import import_model
 from coset.ir.dims import symbol
 from coset.ir.program import Program
 from coset.ir.term import input_term
@@ -21,7 +22,6 @@ from coset.prove.contents import by_content
 from coset.proving.alike import by_values, drawn
 from coset.proving.prove import Proving, prove
 from coset.proving.reach import reach_alike
-from coset.reference import read_program
 from coset.rules.equation import Numerics
 from coset.rules.rule import permitted
 

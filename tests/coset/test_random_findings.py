@@ -10,17 +10,19 @@ import pytest
 
 pytest.importorskip("torch_mlir", reason="the extra `mlir` is not installed")
 
-from coset.check import difference
-from coset.dialects.hub_region_terms import if_term, region
-from coset.dialects.hub_scalars import power
-from coset.dialects.hub_tensors import matmul
-from coset.dialects.hub_terms import broadcast, literal, reshape, splat
+from coset.comparing.check import difference
+from coset.dialects.hub.region_terms import if_term, region
+from coset.dialects.hub.scalars import power
+from coset.dialects.hub.tensors import matmul
+from coset.dialects.hub.terms import broadcast, literal, reshape, splat
 from coset.ir.constants import constant_of
 from coset.ir.dims import symbol
 from coset.ir.program import Program
 from coset.ir.quantized import quantized
 from coset.ir.term import Term, constant, get, input_term, make
 from coset.ir.types import BOOL, DTYPES, F32, F64, I8, I32, DType, TensorType
+from coset.job.job import Job
+from coset.job.phases import phases_for, with_witnesses
 from coset.prove.certificate import decode_function
 from coset.prove.error_bound import evaluate_bounded, roundoff
 from coset.prove.values import has_pattern
@@ -28,7 +30,6 @@ from coset.prove.writing import encode_function
 from coset.proving.join import join
 from coset.rules.rule import Rule
 from coset.targets.target import get_target
-from coset.task import Job, phases_for, with_witnesses
 from tests.coset.drawn_hub import bank, drawn_ops
 from tests.coset.random_programs import LIMITS, Account, Means, examine
 from tests.coset.smaller_programs import text_of

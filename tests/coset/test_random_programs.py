@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch_mlir", reason="the extra `mlir` is not installed")
 
-from coset.dialects.hub_terms import convert
+from coset.dialects.hub.terms import convert
 from coset.ir.op import Op
 from coset.ir.program import Program
 from coset.ir.registry import all_ops

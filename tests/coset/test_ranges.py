@@ -16,7 +16,7 @@ from coset.ir.program import Program
 from coset.ir.term import input_term, make
 from coset.ir.types import F32, tensor
 from coset.lowering.onnx.model import write
-from coset.ranges import WORTH, Span, divide
+from coset.optimizing.ranges import WORTH, Span, divide
 
 INNER, OUTER = 1024, 32
 

@@ -14,7 +14,7 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make, topological
 from coset.ir.types import F32, tensor
-from coset.recognise import recognise
+from coset.searching.recognise import recognise
 
 X = input_term("x", tensor(F32, 2, 8, 6))
 CASES: dict[str, tuple[tuple[tuple[int, ...], ...], dict[str, Any]]] = {
@@ -65,7 +65,7 @@ def test_an_op_without_a_definition_cannot_be_recognised() -> None:
 
 def test_an_unsound_rule_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search that hands back another program is found out by its values."""
-    from coset import recognise as module
+    from coset.searching import recognise as module
 
     whole = module.saturate
 
@@ -80,9 +80,10 @@ def test_an_unsound_rule_shows(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_a_target_runs_is_recognised_though_no_program_has_asked_for_it() -> None:
     """Definitions are read when an op is looked up: those that the target runs are, kernels of other targets are not read for it."""
     code = (
-        "import coset.pipeline as p, coset.task as t; from coset.ir.op import DEFERRED; from coset.machine import find_target; "
-        "job = t.Job('none', find_target('cpu-onnxruntime'), 'reassociates', p.Limits(), (), {}, print); put_off = {*DEFERRED}; "
-        "found = {rule.definition for phase in t.phases_for(job, 99) for rule in phase.rules if rule.recognises}; "
+        "import coset; from coset.ir.op import DEFERRED; from coset.job.machine import find_target; "
+        "from coset.job.job import Job; from coset.job.phases import phases_for; "
+        "job = Job('none', find_target('cpu-onnxruntime'), 'reassociates', coset.Limits(), (), {}, print); put_off = {*DEFERRED}; "
+        "found = {rule.definition for phase in phases_for(job, 99) for rule in phase.rules if rule.recognises}; "
         "print('onnx.ReduceL2' in put_off & found, 'kernel.attention' in put_off & {*DEFERRED})"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -12,11 +12,11 @@ pytest.importorskip("triton")
 pytest.importorskip("jax")
 
 from benchmarks.recurrent_programs import Layer, Scan, scans
-from coset import lower
 from coset.egraph.limits import Limits
-from coset.looping import Loops
-from coset.lower import Check
-from coset.plan_price import PlanPrices
+from coset.packaging import lower
+from coset.packaging.lower import Check
+from coset.pricing.looping import Loops
+from coset.pricing.plan_price import PlanPrices
 from coset.targets.target import get_target
 from tests.sampled import sampled
 
@@ -90,7 +90,9 @@ def test_the_form_is_chosen_by_its_predicted_seconds(tmp_path: Path, monkeypatch
 
 def test_rounds_that_wait_for_launches_are_not_even_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each round of an RNN is a launch at least."""
-    monkeypatch.setattr("coset.looping.products_of_rounds", lambda *_, **__: pytest.fail("rounds one after the other were looked at"))
+    monkeypatch.setattr(
+        "coset.pricing.looping.products_of_rounds", lambda *_, **__: pytest.fail("rounds one after the other were looked at")
+    )
     assert recurrences(lowered(scans(200, 3, 8, 16)["RNN"], tmp_path, code="torch")) == 1
 
 

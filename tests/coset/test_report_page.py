@@ -20,20 +20,21 @@ from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.stacks import bert
 from coset.cli import cli
+from coset.comparing.feeds import cases
+from coset.comparing.fold import fallback_for
 from coset.egraph.limits import Limits
 from coset.extract.select import reprice
-from coset.feeds import cases
-from coset.fold import fallback_for
 from coset.ir.evaluate import evaluate_program
 from coset.ir.types import TensorType
-from coset.machine import find_target
-from coset.pipeline import optimize_file
+from coset.job.job import Job
+from coset.job.machine import find_target
+from coset.optimizing.pipeline import optimize_file
 from coset.reporting import drawing as drawings
-from coset.reporting.drawing import drawing
+from coset.reporting.drawing import drawing, picture
 from coset.reporting.layout import HEIGHT, WIDTH, layers_of, layout
 from coset.reporting.matching import KEPT, matched
 from coset.reporting.page import SCRIPTS, page, report_page
-from coset.task import Job, wanted_roots
+from coset.searching.task import wanted_roots
 
 HOSTILE = "</script><img src=x onerror=\"document.documentElement.dataset.broken='yes'\">@@DATA@@<!--"
 CHROMIUM = "/usr/bin/chromium"
@@ -53,7 +54,7 @@ def small(path: Path, *, name: str = "y") -> Path:
 
 
 def job_of(model: Path, target: str = "cpu-onnxruntime") -> Job:
-    return Job(str(model), find_target(target), "reassociates", Limits(), (), {}, lambda _: None, drawn=True)
+    return Job(str(model), find_target(target), "reassociates", Limits(), (), {}, lambda _: None, picture=picture)
 
 
 @pytest.fixture(scope="module")

@@ -10,13 +10,13 @@ import onnx.parser
 import pytest
 
 import coset
-from coset.check import CheckReport, Difference
-from coset.flow import Refused
-from coset.frontends.onnx import import_model
-from coset.rounding import AT_ENDS, by_rounding, only_at_ends, usual
+from coset.comparing.check import CheckReport, Difference
+from coset.comparing.refused import Refused
+from coset.comparing.rounding import AT_ENDS, by_rounding, only_at_ends, usual
+from coset.console.show import show_optimized
+from coset.frontends.onnx.model import import_model
 from coset.rules.library import load
 from coset.rules.lock import NAME, Locked, save_lock, text_hash
-from coset.show import show_optimized
 
 HEAD = '<ir_version: 8, opset_import: ["" : 20]> g (float[64] x) => (float16[64] y) <int64[1] n = {64}>'
 # the Reshape keeps the conversion: it overflows, and inf / inf is NaN, of which the sign is 0. Without it the runtime divides in f32

@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 import coset
-from coset import pipeline, running
 from coset.backends.onnxruntime import LEVELS as ORT_LEVELS
 from coset.backends.onnxruntime import Session
-from coset.check import CheckReport, Difference, Oracle
 from coset.cli import run
-from coset.frontends.onnx import import_model
+from coset.comparing.check import CheckReport, Difference, Oracle
+from coset.frontends.onnx.model import import_model
 from coset.ir.errors import CosetError
+from coset.job.job import Job
+from coset.optimizing import pipeline, running
 from coset.targets.running import AS_STORED, ENTRIES, KEY, LEVELS, Running, parse_running
 from coset.targets.target import all_targets, get_target
-from coset.task import Job
 
 RUNNINGS = st.builds(
     Running,

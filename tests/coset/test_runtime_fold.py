@@ -11,12 +11,12 @@ import pytest
 from onnx import helper, numpy_helper
 
 import coset
-from coset import fold
 from coset.backends.onnxruntime import Session
-from coset.frontends.onnx import import_model
+from coset.comparing import fold
+from coset.comparing.runtime_fold import runtime_values
+from coset.frontends.onnx.model import import_model
 from coset.ir.evaluate import evaluate
 from coset.ir.term import constant, make
-from coset.runtime_fold import runtime_values
 
 F, LONG = np.float32, np.int64
 CASES: dict[str, tuple[list[tuple[Any, ...]], dict[str, Any]]] = {

@@ -15,11 +15,11 @@ from onnx import TensorProto, helper, numpy_helper
 import coset
 from coset.backends import onnxruntime
 from coset.cli import run
-from coset.feeds import SAMPLES
-from coset.frontends.onnx import import_model
+from coset.comparing.feeds import SAMPLES
+from coset.comparing.samples import spread, with_samples
+from coset.frontends.onnx.model import import_model
 from coset.ir.errors import CosetError
 from coset.proving.prove import Proving, prove
-from coset.samples import spread, with_samples
 
 SQUARES = "t = Relu(x) u = Relu(t) q = Mul(s, s) r = Reshape(u, q) y = Add(r, r)"  # takes few shapes, of which none is drawn for sure
 

@@ -10,6 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from coset.cli import run
+from coset.comparing.reference import read_program
 from coset.ir.dims import symbol
 from coset.ir.program import Program
 from coset.ir.term import input_term, make
@@ -22,7 +23,6 @@ from coset.proving.certify import certificate_of
 from coset.proving.join import join
 from coset.proving.meanings import DEFINED, meaning
 from coset.proving.prove import Proving, prove
-from coset.reference import read_program
 from coset.rules.library import load
 
 Node = tuple[str, list[str], list[str]]

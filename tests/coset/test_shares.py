@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 import coset.dialects
 from coset.cli import run
+from coset.console.shares import USAGE, WORDS, Usage, by_use, families, median_seconds, recorded_usage
 from coset.ir.registry import all_ops
 from coset.prove.check import Verdict
 from coset.rules.definition import is_defined
 from coset.rules.library import load
 from coset.rules.lock import ASSURANCES
-from coset.shares import USAGE, WORDS, Usage, by_use, families, median_seconds, recorded_usage
 
 assert coset.dialects
 NAMES = st.sampled_from(["a", "b", "c", "d", "e"])

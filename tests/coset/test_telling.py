@@ -17,16 +17,18 @@ from rich.console import Console
 
 from benchmarks.stacks import bert
 from coset.cli import cli
+from coset.console.telling import Telling
 from coset.egraph.growth import SILENT, Step, Watch
 from coset.egraph.limits import Limits
 from coset.egraph.saturate import Saturation
-from coset.machine import find_target
-from coset.pipeline import flow_for
-from coset.report import growth_of
+from coset.job.job import Job
+from coset.job.machine import find_target
+from coset.optimizing.pipeline import flow_for
+from coset.optimizing.report import growth_of
 from coset.rules.equation import RuleTypeError
 from coset.rules.rule import Rule
-from coset.task import Job, search_roots, wanted_roots
-from coset.telling import Telling
+from coset.searching.solving import search_roots
+from coset.searching.task import wanted_roots
 
 
 @pytest.fixture(scope="module")

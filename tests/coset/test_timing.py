@@ -11,9 +11,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from coset import timing
 from coset.cli import run
-from coset.timing import Protocol, Timing, measure, ratio
+from coset.comparing import timing
+from coset.comparing.timing import Protocol, Timing, measure, ratio
 
 
 class Clock:

@@ -11,8 +11,8 @@ from torch_models import torch  # without torch the tests are skipped here
 import coset
 from coset import compiling
 from coset.compiling import compiled_graphs, forget_graphs
-from coset.dialects.aten_node import BUILDERS, convert
-from coset.dialects.onnx_arithmetic import clamp
+from coset.dialects.aten.node import BUILDERS, convert
+from coset.dialects.onnx.arithmetic import clamp
 from coset.ir.term import input_term, make, topological
 from coset.ir.types import F32, I8, tensor
 
@@ -151,7 +151,7 @@ def test_a_graph_that_cannot_be_split_is_torchs(monkeypatch: pytest.MonkeyPatch)
     def fails(*_: Any, **__: Any) -> Any:
         raise KeyError("part")
 
-    monkeypatch.setattr("coset.frontends.torch_parts.fuse_by_partitions", fails)
+    monkeypatch.setattr("coset.frontends.torch.parts.fuse_by_partitions", fails)
     assert torch.equal(compiled(lambda x: (x * 5).t(), torch.ones(2, 3)), torch.full((3, 2), 5.0))
     (fallback,) = fallbacks()
     assert fallback.op == "the graph" and "KeyError" in fallback.reason

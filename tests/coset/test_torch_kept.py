@@ -11,8 +11,8 @@ from torch_models import nn, torch  # without torch the tests are skipped here
 
 import coset
 from coset.compiling import compiled_graphs, forget_graphs
-from coset.frontends import torch_kept
-from coset.frontends.torch_kept import Kept
+from coset.frontends.torch import kept as torch_kept
+from coset.frontends.torch.kept import Kept
 from coset.ir.errors import CosetError
 
 pytestmark = pytest.mark.slow

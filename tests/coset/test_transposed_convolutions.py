@@ -10,7 +10,7 @@ from onnx import helper, numpy_helper
 
 import coset
 from coset.backends.onnxruntime import Session
-from coset.frontends.onnx import import_model
+from coset.frontends.onnx.model import import_model
 from coset.lowering.onnx.model import lower
 
 RNG = np.random.default_rng(0)

@@ -25,13 +25,13 @@ from coset.calibration.cases import constant_term
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.types import F32
-from coset.lower import Check, Lowering, lower
 from coset.lowering.triton.choice import Choice, Chosen
+from coset.packaging.chosen import advice, best, default_row, fastest
+from coset.packaging.lower import Check, Lowering, lower
+from coset.packaging.programs import digest_of, model_key
 from coset.targets.target import get_target
 from coset.tuning import tune as tune_module
-from coset.tuning.chosen import advice, best, default_row, fastest
 from coset.tuning.measuring import Bench
-from coset.tuning.programs import digest_of, model_key
 from coset.tuning.tune import prepare, tune_model
 from tests.coset.tuning_bench import (
     PLACE,
@@ -254,7 +254,7 @@ from pathlib import Path
 from coset.backends.tuning_profile import opened
 from coset.backends.triton_corrections import correct_interpreter
 correct_interpreter()
-from coset.timing import Protocol
+from coset.comparing.timing import Protocol
 from coset.tuning.measuring import on_gpu
 from coset.tuning.tune import tune_model
 from tests.coset.tuning_bench import asked, several

@@ -18,11 +18,11 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import constant
 from coset.ir.types import DTYPES, F32
-from coset.kernel_options import options_for
 from coset.lowering.kernels.kernel import Load, scalars
 from coset.lowering.planning.plan import plan
 from coset.lowering.triton.launch import Options
 from coset.lowering.triton.source import can_emit
+from coset.pricing.kernel_options import options_for
 from coset.targets.target import get_target
 from coset.tuning import pruning as pruning_module
 from coset.tuning.drawn import drawn, elements

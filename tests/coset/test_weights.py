@@ -11,12 +11,12 @@ from onnx import TensorProto, helper, numpy_helper
 
 import coset
 import coset.dialects
-from coset.check import CheckReport
+from coset.comparing.check import CheckReport
+from coset.comparing.weights import as_stored, scales_of
 from coset.egraph.limits import Limits
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import DTYPES, F16, F32, DType, tensor
-from coset.weights import as_stored, scales_of
 
 assert coset.dialects
 FINE = CheckReport({}, cases=["normal"])

@@ -16,12 +16,12 @@ import onnx.parser
 import pytest
 
 import coset
-from coset import fold, runtime_fold, worker
 from coset.backends.onnxruntime import LIBRARIES, NotLoaded, Session, node_values
 from coset.cli import run
-from coset.deadline import within
-from coset.frontends.onnx import import_model
-from coset.worker import WORKER, Lost
+from coset.comparing import fold, runtime_fold, worker
+from coset.comparing.deadline import within
+from coset.comparing.worker import WORKER, Lost
+from coset.frontends.onnx.model import import_model
 
 
 @pytest.fixture(autouse=True)
@@ -169,7 +169,7 @@ def test_a_constant_that_the_runtime_is_lost_with_stays(
     act: Any, words: str, numerics: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     standing_in(monkeypatch, act)
-    monkeypatch.setattr("coset.task.SECONDS", 0.5)
+    monkeypatch.setattr("coset.searching.solving.SECONDS", 0.5)
     said: list[str] = []
     found = coset.optimize(saved(TEXT, tmp_path), numerics=numerics, progress=said.append)
     ops = [node.op_type for node in onnx.load(found._draft.path).graph.node]

@@ -11,8 +11,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.models import Model
 from benchmarks.refuted_edits import Bounded, counts, drawn
+from coset.comparing.reference import read_program
 from coset.proving.refute import Names, Pair
-from coset.reference import read_program
 
 
 @pytest.fixture

@@ -10,11 +10,12 @@ import pytest
 
 import coset
 from coset.cli import run
-from coset.frontends.onnx import import_model
+from coset.frontends.onnx.model import import_model
 from coset.ir.program import Program
 from coset.ir.term import INPUT, Term, topological
-from coset.regionwise import Solved
-from coset.zones import Zone, split
+from coset.job.zone import Zone
+from coset.searching.regionwise import Solved
+from coset.searching.zones import split
 
 CORPUS = Path(__file__).resolve().parent.parent / "corpus"
 FACTORS = """<ir_version: 9, opset_import: ["": 17]>

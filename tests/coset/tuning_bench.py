@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 import coset.dialects  # noqa: F401  (fills the registry)
-from coset import timing
 from coset.backends.profile import Place
 from coset.backends.triton_runtime import Runner
 from coset.backends.tuning_profile import Facts, Tunings
-from coset.feeds import Feed
+from coset.comparing import timing
+from coset.comparing.feeds import Feed
 from coset.ir.program import Program
 from coset.ir.types import F32
 from coset.lowering.planning.plan import plan

@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import coset.dialects  # noqa: F401  (registers the ops)
-from coset.dialects.hub_scalars import cast
+from coset.dialects.hub.scalars import cast
 from coset.ir import dims
 from coset.ir.dims import Shape
 from coset.ir.errors import CosetError

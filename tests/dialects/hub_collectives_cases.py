@@ -9,7 +9,7 @@ from hub_cases import ANY_TYPE, ANY_VALUE, CASES, DIM, SHAPE, Case, Draw
 from hub_regions_cases import NUMBERS, entered, values, words
 from hypothesis import strategies as st
 
-from coset.dialects.hub_region_terms import region
+from coset.dialects.hub.region_terms import region
 from coset.ir.op import Attributes
 from coset.ir.term import input_term, make
 from coset.ir.types import DTYPES, F32, TensorType, TokenType, Type, tensor

@@ -10,9 +10,9 @@ import numpy as np
 from hub_cases import ANY_TYPE, BINDING, CASES, DIM, FAMILIES, PLAIN, SHAPE, Case, Draw, Shapes, adversarial, case_of, numbers
 from hypothesis import strategies as st
 
-from coset.dialects.hub_checks import may_be_at_most
-from coset.dialects.hub_linalg import FFT_TYPES, TRANSPOSES
-from coset.dialects.hub_scalars import cast, widen
+from coset.dialects.hub.checks import may_be_at_most
+from coset.dialects.hub.linalg import FFT_TYPES, TRANSPOSES
+from coset.dialects.hub.scalars import cast, widen
 from coset.ir import dims
 from coset.ir.dims import Dim, Shape
 from coset.ir.dtype_classes import CLASSES

@@ -9,8 +9,8 @@ import numpy as np
 from hub_cases import ANY_TYPE, ANY_VALUE, CASES, DIM, SHAPE, Case, Draw, adversarial, numbers
 from hypothesis import strategies as st
 
-from coset.dialects.chlo_scan import scan_term
-from coset.dialects.hub_region_terms import case_term, composite_term, if_term, region, while_term
+from coset.dialects.hub.chlo_scan import scan_term
+from coset.dialects.hub.region_terms import case_term, composite_term, if_term, region, while_term
 from coset.ir.dims import Shape
 from coset.ir.op import Attributes
 from coset.ir.term import Region, Term, constant, input_term, make

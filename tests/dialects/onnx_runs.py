@@ -17,9 +17,9 @@ import onnx
 import onnxruntime
 from onnx.reference import ReferenceEvaluator
 
-from coset.dialects.hub_terms import literal
-from coset.dialects.onnx_node import Node, define
-from coset.frontends.onnx import import_model
+from coset.dialects.hub.terms import literal
+from coset.dialects.onnx.node import Node, define
+from coset.frontends.onnx.model import import_model
 from coset.ir.builtin import absent
 from coset.ir.dims import symbol
 from coset.ir.evaluate import evaluate

@@ -11,10 +11,10 @@ import numpy as np
 import onnx
 
 from benchmarks import onnx_cases
-from coset.dialects.onnx_graphs import node_of
-from coset.dialects.onnx_node import define
-from coset.frontends.onnx import import_model
-from coset.frontends.onnx_values import host_value
+from coset.dialects.onnx.graphs import node_of
+from coset.dialects.onnx.node import define
+from coset.frontends.onnx.model import import_model
+from coset.frontends.onnx.values import host_value
 from coset.ir.errors import TypeRuleError
 from coset.ir.term import Term
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from coset.backends.child import Child
-from coset.dialects.hub_bits import from_patterns, patterns
+from coset.dialects.hub.bits import from_patterns, patterns
 from coset.ir.quantized import QuantizedType
 from coset.ir.types import DTYPES, DType, TensorType, dtype_of
 

@@ -9,8 +9,8 @@ import numpy as np
 from hub_cases import BINDING, Case
 from reference import module, spell
 
-from coset.dialects.hub_region_terms import region
-from coset.dialects.hub_tensors import identity
+from coset.dialects.hub.region_terms import region
+from coset.dialects.hub.tensors import identity
 from coset.ir import dims
 from coset.ir.term import CONSTANT, PARAMETER, Region, Term, make, topological
 from coset.ir.types import DType, TensorType, TupleType, Type, dtype_of, tensor

@@ -11,8 +11,8 @@ import pytest
 from hub_cases import BINDING, Case, cases
 from hypothesis import HealthCheck, given, settings
 
-from coset.dialects.chlo_scan import SCAN, as_loop, scan_term
-from coset.dialects.hub_terms import splat
+from coset.dialects.hub.chlo_scan import SCAN, as_loop, scan_term
+from coset.dialects.hub.terms import splat
 from coset.ir.dims import symbol
 from coset.ir.errors import TypeRuleError
 from coset.ir.evaluate import evaluate, evaluate_program
@@ -83,7 +83,7 @@ def test_text_comes_in_and_goes_out_and_is_run() -> None:
     """The body sees no constant from outside, although the program has an equal one."""
     pytest.importorskip("torch_mlir")
     from coset.backends.stablehlo_interpreter import Interpreter
-    from coset.frontends.stablehlo import import_stablehlo
+    from coset.frontends.stablehlo.program import import_stablehlo
     from coset.lowering.stablehlo.module import print_stablehlo
 
     program = import_stablehlo(TEXT)

@@ -11,15 +11,15 @@ import pytest
 
 from coset.backends.onnxruntime import Session
 from coset.cli import run
-from coset.dialects.hub_terms import splat
-from coset.frontends.onnx import import_model
+from coset.comparing.reference import values_of
+from coset.dialects.hub.terms import splat
+from coset.frontends.onnx.model import import_model
 from coset.ir.builtin import absent
 from coset.ir.program import Program
 from coset.ir.term import input_term, make
 from coset.ir.types import F32, tensor
 from coset.lowering.onnx.model import lower
 from coset.proving.prove import Proving, prove
-from coset.reference import values_of
 
 X = [-np.inf, -2.0, 0.0, 3.0, np.inf]
 KINDS = {"float": np.float32, "double": np.float64, "float16": np.float16}

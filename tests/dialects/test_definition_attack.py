@@ -12,7 +12,7 @@ import coset.rules.definition as definition
 from benchmarks.definition_attack import RESULTS, kept
 from benchmarks.definitions.attack import RUNTIMES, attack, ops
 from benchmarks.definitions.runtimes import Worker, workers
-from coset.dialects import onnx_sugar
+from coset.dialects.onnx import sugar as onnx_sugar
 from coset.ir.registry import all_ops
 from coset.rules.definition import is_defined, load_definitions
 

@@ -10,9 +10,9 @@ import pytest
 from hub_cases import adversarial
 
 import coset.dialects  # noqa: F401  (registers the ops)
-from coset.dialects.hub_bits import bitcast, patterns, reduced_precision
-from coset.dialects.hub_random import generated, philox_4x32, threefry_2x32
-from coset.dialects.hub_scalars import cast, widen
+from coset.dialects.hub.bits import bitcast, patterns, reduced_precision
+from coset.dialects.hub.random import generated, philox_4x32, threefry_2x32
+from coset.dialects.hub.scalars import cast, widen
 from coset.ir.dims import multiply, symbol
 from coset.ir.dtype_classes import CLASSES
 from coset.ir.errors import CosetError, TypeRuleError

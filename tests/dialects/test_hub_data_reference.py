@@ -13,7 +13,7 @@ from hub_cases import HUB, Case, cases, numbers
 from hypothesis import HealthCheck, Phase, given, settings
 from reference import arrays_of, interpret, module
 
-from coset.dialects.hub_scalars import widen
+from coset.dialects.hub.scalars import widen
 from coset.ir.op import Op
 from coset.ir.quantized import QuantizedType
 from coset.ir.types import TensorType, TupleType, dtype_of

@@ -12,7 +12,7 @@ from hub_cases import Case, numbers
 from reference import spell
 from test_hub_data_reference import MLIR, drawn, results_of, words
 
-from coset.dialects.hub_scalars import widen
+from coset.dialects.hub.scalars import widen
 from coset.ir.op import get_op
 
 jax = pytest.importorskip("jax", reason="XLA comes with jax")

@@ -11,8 +11,8 @@ from hub_cases import HUB, Case, numbers
 from reference import arrays_of, interpret, module, spell
 from test_hub_data_reference import LACKS_INFINITY, array, convolution, drawn, ints, results_of, same
 
-from coset.dialects.hub_scalars import narrow, widen
-from coset.dialects.hub_tensors import identity
+from coset.dialects.hub.scalars import narrow, widen
+from coset.dialects.hub.tensors import identity
 from coset.ir.op import Op
 from coset.ir.types import dtype_of
 

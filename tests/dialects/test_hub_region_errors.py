@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import coset.dialects
-from coset.dialects.hub_region_terms import region
+from coset.dialects.hub.region_terms import region
 from coset.ir.dims import symbol
 from coset.ir.errors import TypeRuleError
 from coset.ir.op import find_op

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import coset.dialects
-from coset.dialects.hub_payloads import Payload
-from coset.dialects.hub_region_terms import Body, case_term, composite_term, if_term, region, while_term
-from coset.dialects.stablehlo import broadcast, reshape
+from coset.dialects.hub.payloads import Payload
+from coset.dialects.hub.region_terms import Body, case_term, composite_term, if_term, region, while_term
+from coset.dialects.hub.stablehlo import broadcast, reshape
 from coset.ir import dims
 from coset.ir.dims import symbol
 from coset.ir.errors import CosetError

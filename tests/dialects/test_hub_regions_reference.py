@@ -16,8 +16,8 @@ from hub_regions_cases import SIX
 from reference import NAMES, arrays_of, interpret
 from reference_regions import module_of, static
 
-from coset.dialects.hub_scalars import cast, widen
-from coset.dialects.hub_tensors import identity
+from coset.dialects.hub.scalars import cast, widen
+from coset.dialects.hub.tensors import identity
 from coset.ir.types import dtype_of
 
 Array = np.ndarray[Any, Any]

@@ -13,7 +13,7 @@ from hub_cases import ANY_TYPE, ANY_VALUE, BINDING, CASES, HUB, cases, dtypes_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coset.dialects.hub_scalars import widen
+from coset.dialects.hub.scalars import widen
 from coset.ir import dims
 from coset.ir.errors import CosetError, TypeRuleError
 from coset.ir.op import Op, get_op

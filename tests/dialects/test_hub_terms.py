@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coset.dialects import stablehlo as hlo
+from coset.dialects.hub import stablehlo as hlo
 from coset.ir.dims import Shape, symbol
 from coset.ir.evaluate import evaluate
 from coset.ir.term import Term, constant, input_term, topological

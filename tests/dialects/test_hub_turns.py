@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from coset.dialects.hub_region_terms import while_term
-from coset.dialects.hub_terms import literal
-from coset.dialects.hub_turns import MOST_TURNS, unrolled
+from coset.dialects.hub.region_terms import while_term
+from coset.dialects.hub.terms import literal
+from coset.dialects.hub.turns import MOST_TURNS, unrolled
 from coset.ir.evaluate import evaluate
 from coset.ir.term import TUPLE, Term, get, input_term, make, topological
 from coset.ir.types import F32, I32, TensorType

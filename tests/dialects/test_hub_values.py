@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import coset.dialects  # noqa: F401  (registers the ops)
-from coset.dialects.hub_scalars import cast, widen
-from coset.dialects.hub_tensors import identity, reduced
-from coset.dialects.special import complementary_error_function, error_function
+from coset.dialects.hub.scalars import cast, widen
+from coset.dialects.hub.special import complementary_error_function, error_function
+from coset.dialects.hub.tensors import identity, reduced
 from coset.ir.dtype_classes import CLASSES
 from coset.ir.term import constant, make
 from coset.ir.types import BF16, BOOL, DTYPES, F16, F32, F64, I8, I32, U8, DType

@@ -23,9 +23,9 @@ from hub_cases import BINDING, HUB, Case, adversarial, numbers
 from test_hub_data_reference import drawn, same
 
 from coset.backends.stablehlo_interpreter import Interpreter
-from coset.dialects.hub_scalars import cast, widen
-from coset.dialects.mlir_text import dense_text, type_text
-from coset.frontends.stablehlo import import_stablehlo
+from coset.dialects.hub.mlir_text import dense_text, type_text
+from coset.dialects.hub.scalars import cast, widen
+from coset.frontends.stablehlo.program import import_stablehlo
 from coset.ir import dims
 from coset.ir.builtin import OPAQUE
 from coset.ir.errors import CosetError

@@ -17,10 +17,10 @@ from onnx import helper
 from onnx_runs import by_runtime, feed_of, model_of
 from onnxruntime.capi import onnxruntime_pybind11_state
 
-from coset.dialects.kernels_nodes import DOMAIN
-from coset.dialects.kernels_undefined import UNDEFINED
-from coset.dialects.onnx_node import DEFINITIONS
-from coset.frontends.onnx import import_model
+from coset.dialects.onnx.node import DEFINITIONS
+from coset.dialects.ort.nodes import DOMAIN
+from coset.dialects.ort.undefined import UNDEFINED
+from coset.frontends.onnx.model import import_model
 from coset.ir.dims import symbol
 from coset.ir.evaluate import evaluate
 from coset.ir.op import find_op

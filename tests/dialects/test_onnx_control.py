@@ -9,9 +9,9 @@ import onnx
 import pytest
 
 from coset.backends.onnxruntime import Session
-from coset.dialects.onnx_graphs import node_of
-from coset.dialects.onnx_node import define
-from coset.frontends.onnx import import_model
+from coset.dialects.onnx.graphs import node_of
+from coset.dialects.onnx.node import define
+from coset.frontends.onnx.model import import_model
 from coset.ir.evaluate import evaluate
 from coset.ir.term import Term, input_term
 from coset.lowering.onnx.model import lower

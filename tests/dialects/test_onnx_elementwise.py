@@ -13,7 +13,7 @@ import pytest
 from onnx import helper
 from onnx.numpy_helper import saturate_cast, to_float8e8m0
 
-from coset.dialects.onnx_dtypes import CODE_OF_DTYPE
+from coset.dialects.onnx.dtypes import CODE_OF_DTYPE
 from coset.ir.errors import CosetError
 from coset.ir.types import DTYPES
 from tests.dialects.onnx_runs import by_reference, by_runtime, model_of, ours, symbolic

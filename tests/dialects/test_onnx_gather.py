@@ -10,7 +10,7 @@ import onnx.parser
 import pytest
 
 from coset.backends.onnxruntime import Session
-from coset.frontends.onnx import import_model
+from coset.frontends.onnx.model import import_model
 from coset.lowering.onnx.model import lower
 
 PLACES: dict[str, tuple[Any, int, str]] = {

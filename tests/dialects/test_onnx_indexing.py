@@ -11,8 +11,8 @@ import pytest
 from onnx_oracle import same
 from onnx_runs import assert_close, by_reference, by_runtime, model_of, ours, symbolic
 
-from coset.frontends.onnx import import_model
-from coset.reference import values_of
+from coset.comparing.reference import values_of
+from coset.frontends.onnx.model import import_model
 
 SEEDS = range(10)
 DTYPES = [np.float32, np.float64, np.float16, np.int64, np.int8, np.uint16, np.bool_]

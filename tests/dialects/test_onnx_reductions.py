@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import pytest
 
-from coset.dialects.onnx_dtypes import CODE_OF_DTYPE
+from coset.dialects.onnx.dtypes import CODE_OF_DTYPE
 from coset.ir.errors import CosetError
 from coset.ir.types import DTYPES
 from tests.dialects.onnx_runs import assert_close, by_reference, by_runtime, model_of, ours, symbolic

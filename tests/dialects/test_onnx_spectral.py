@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coset.frontends.onnx import import_model
+from coset.frontends.onnx.model import import_model
 from tests.dialects.onnx_runs import assert_close, by_reference, by_runtime, model_of, ours, symbolic
 
 TRAINING = "ai.onnx.preview.training"

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import coset.dialects
-from coset.dialects.hub_terms import dot, numpy_broadcast, numpy_shape, reshape, splat
-from coset.dialects.onnx_node import BUILDERS, DEFINITIONS, Node
-from coset.dialects.onnx_sugar import sugar
+from coset.dialects.hub.terms import dot, numpy_broadcast, numpy_shape, reshape, splat
+from coset.dialects.onnx.node import BUILDERS, DEFINITIONS, Node
+from coset.dialects.onnx.sugar import sugar
 from coset.ir.dims import Dim, symbol
 from coset.ir.errors import TypeRuleError, require
 from coset.ir.evaluate import evaluate

@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import coset.dialects
-from coset.dialects.hub_region_terms import region, while_term
-from coset.dialects.hub_scalars import widen
+from coset.dialects.hub.region_terms import region, while_term
+from coset.dialects.hub.scalars import widen
 from coset.ir.errors import CosetError
 from coset.ir.evaluate_parallel import evaluate_parallel
 from coset.ir.program import Program

@@ -9,9 +9,9 @@ import pytest
 
 import coset.dialects
 from coset.cli import run
+from coset.console.machines import FAMILIES, family, machines, quantity
+from coset.console.target_page import target_page
 from coset.ir.op import find_op
-from coset.machines import FAMILIES, family, machines, quantity
-from coset.target_page import target_page
 
 assert coset.dialects
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "targets.md"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import coset.dialects
-from coset.dialects.stablehlo import splat
+from coset.dialects.hub.stablehlo import splat
 from coset.egraph import ranges
 from coset.egraph.chains import product
 from coset.egraph.limits import Limits

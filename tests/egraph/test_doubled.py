@@ -13,8 +13,7 @@ from coset.ir.constants import constant_of
 from coset.ir.dims import add, symbol
 from coset.ir.evaluate import evaluate
 from coset.ir.term import constant, make
-from coset.rules.library import load
-from coset.task import DEFAULT
+from coset.rules.library import DEFAULT, load
 
 assert coset.dialects
 RULES = [rule for phase in load(DEFAULT).phases for rule in phase.rules if asks_for_doubles(rule)]

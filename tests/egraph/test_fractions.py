@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import coset.dialects
-from coset.dialects.stablehlo import splat
+from coset.dialects.hub.stablehlo import splat
 from coset.egraph.limits import Limits
 from coset.egraph.saturate import saturate
 from coset.egraph.search import Phase

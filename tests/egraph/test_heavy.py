@@ -10,23 +10,23 @@ import onnx
 import pytest
 
 import coset.dialects
-from coset.dialects.stablehlo import splat
+from coset.dialects.hub.stablehlo import splat
 from coset.egraph.limits import Limits
 from coset.egraph.saturate import Saturation, saturate
 from coset.egraph.saturated import Saturated
 from coset.egraph.search import Phase
 from coset.extract.select import select
-from coset.frontends.onnx import import_model
+from coset.frontends.onnx.model import import_model
 from coset.ir.op import get_op
 from coset.ir.term import Term, input_term, make, topological
 from coset.ir.types import BF16, F16, F32, DType, tensor
-from coset.own_rules import NO_RULES
+from coset.job.own_rules import NO_RULES
+from coset.job.phases import permitted_phases
 from coset.prove.grades import as_words, entry_grades
 from coset.rules.definition import definition_of
 from coset.rules.library import load
 from coset.rules.rule import Rule
 from coset.targets.target import Target, get_target
-from coset.task import permitted_phases
 
 assert coset.dialects
 CPU = get_target("cpu-onnxruntime")

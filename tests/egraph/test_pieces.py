@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import coset.dialects
-from coset.dialects.stablehlo import splat
+from coset.dialects.hub.stablehlo import splat
 from coset.egraph import door, encode, facts
 from coset.egraph.limits import Limits
 from coset.egraph.pieces import Piece, cut
@@ -15,11 +15,11 @@ from coset.egraph.tables import Tables
 from coset.ir.registry import all_ops
 from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import F32, tensor
-from coset.own_rules import NO_RULES
+from coset.job.own_rules import NO_RULES
+from coset.job.phases import permitted_phases
 from coset.rules.library import load
 from coset.rules.parts import variables
 from coset.rules.pattern import Application, applications
-from coset.task import permitted_phases
 
 assert coset.dialects
 LEFT_SIDES = [rule.left for rule in load().rules if isinstance(rule.left, Application)]

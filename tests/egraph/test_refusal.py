@@ -12,13 +12,13 @@ import pytest
 
 from coset.egraph.limits import Limits
 from coset.egraph.search import Request, Search
-from coset.frontends.onnx import import_model
+from coset.frontends.onnx.model import import_model
 from coset.ir.program import Program
 from coset.ir.types import TupleType
-from coset.own_rules import NO_RULES
+from coset.job.own_rules import NO_RULES
+from coset.job.phases import permitted_phases
 from coset.rules import payloads
 from coset.rules.refusal import unmet
-from coset.task import permitted_phases
 
 CORPUS = Path(__file__).resolve().parent.parent / "corpus"
 

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import coset.dialects
-from coset import regionwise
-from coset.dialects.stablehlo import broadcast, splat, transpose
+from coset.dialects.hub.stablehlo import broadcast, splat, transpose
 from coset.egraph.chains import Entered, order_chains, product
 from coset.egraph.limits import Limits
 from coset.egraph.regions import Filling, cut
@@ -25,13 +24,14 @@ from coset.extract.select import reprice, select
 from coset.ir.dims import symbol
 from coset.ir.term import Term, constant, input_term, make, topological
 from coset.ir.types import F32, tensor
-from coset.own_rules import NO_RULES
-from coset.regionwise import Solved, solve
+from coset.job.own_rules import NO_RULES
+from coset.job.phases import permitted_phases
 from coset.rules.elaborate import rules_of
 from coset.rules.parser import parse
+from coset.searching import regionwise
+from coset.searching.regionwise import Solved, solve
+from coset.searching.usage import used_rules
 from coset.targets.target import get_target
-from coset.task import permitted_phases
-from coset.usage import used_rules
 from tests.sampled import sampled
 
 assert coset.dialects

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import coset.dialects
-from coset.dialects.stablehlo import splat
+from coset.dialects.hub.stablehlo import splat
 from coset.egraph import door, log
 from coset.egraph.chains import product
 from coset.egraph.limits import Limits

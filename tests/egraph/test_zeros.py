@@ -12,8 +12,7 @@ from coset.egraph.zeros import asks_for_zeros, filled, pad_constants
 from coset.ir.constants import constant_of
 from coset.ir.evaluate import evaluate
 from coset.ir.term import constant
-from coset.rules.library import load
-from coset.task import DEFAULT
+from coset.rules.library import DEFAULT, load
 
 assert coset.dialects
 RULES = [rule for phase in load(DEFAULT).phases for rule in phase.rules if asks_for_zeros(rule)]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import coset.dialects
-from coset.dialects.hub_region_terms import composite_term, if_term, region, while_term
-from coset.dialects.stablehlo import transpose
+from coset.dialects.hub.region_terms import composite_term, if_term, region, while_term
+from coset.dialects.hub.stablehlo import transpose
 from coset.egraph.limits import Limits
 from coset.egraph.saturate import saturate
 from coset.egraph.search import Phase

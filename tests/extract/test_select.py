@@ -11,7 +11,7 @@ from equal_terms import saturated_with
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coset.dialects.stablehlo import broadcast, dot, reshape, splat, transpose
+from coset.dialects.hub.stablehlo import broadcast, dot, reshape, splat, transpose
 from coset.extract.select import reprice, select
 from coset.extract.solve import Effort
 from coset.ir.builtin import absent

@@ -11,7 +11,7 @@ import onnx
 from onnx import helper
 
 from coset.backends.onnxruntime import Session
-from coset.frontends.onnx import import_model
+from coset.frontends.onnx.model import import_model
 from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.lowering.onnx.model import lower

@@ -19,7 +19,7 @@ from round_trips import Model, equal
 
 from benchmarks import onnx_cases
 from coset.backends.onnxruntime import Session
-from coset.frontends.onnx import import_model
+from coset.frontends.onnx.model import import_model
 from coset.ir import dims
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import bind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx
 
-from coset.frontends.onnx import import_model
+from coset.frontends.onnx.model import import_model
 
 
 def test_an_stft_that_does_not_say_so_is_one_sided() -> None:

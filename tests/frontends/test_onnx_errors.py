@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from onnx import helper
 from round_trips import FLOAT, model_of, value
 
-from coset.frontends.onnx import import_model
-from coset.frontends.onnx_wire import MARK, Malformed, skeleton
+from coset.frontends.onnx.model import import_model
+from coset.frontends.onnx.wire import MARK, Malformed, skeleton
 from coset.ir.errors import CosetError
 from coset.lowering.onnx.model import lower
 

@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks.onnx_nodes import FREE, form, model_of
 from coset.backends.onnxruntime import Session
-from coset.frontends.onnx import import_model
-from coset.frontends.onnx_facts import Bounded, Facts, Impossible, Undecided, read
+from coset.frontends.onnx.facts import Bounded, Facts, Impossible, Undecided, read
+from coset.frontends.onnx.model import import_model
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.lowering.onnx.model import lower

@@ -11,8 +11,8 @@ import pytest
 import coset
 from coset.backends.onnxruntime import Session
 from coset.cli import run
-from coset.frontends.onnx import import_model
-from coset.reference import values_of
+from coset.comparing.reference import values_of
+from coset.frontends.onnx.model import import_model
 
 HEAD = '<ir_version: 9, opset_import: ["" : 19, "own" : 1]> g (float[2,3] x) => (float[2,3] y)'
 MODELS = {

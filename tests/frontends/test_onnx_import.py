@@ -11,9 +11,9 @@ from onnx import helper
 from round_trips import BOOL, FLOAT, INT64, equal, exported, kept, model_of, output, round_trip, value
 
 from coset.backends.onnxruntime import Session, evaluate_opaque
-from coset.dialects.onnx import BUILDERS, NEWEST
-from coset.frontends.onnx import import_model
-from coset.frontends.onnx_facts import Bounded, Facts, Fixed, read
+from coset.dialects.onnx.importing import BUILDERS, NEWEST
+from coset.frontends.onnx.facts import Bounded, Facts, Fixed, read
+from coset.frontends.onnx.model import import_model
 from coset.ir import dims
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
@@ -21,7 +21,7 @@ from coset.ir.term import Term
 from coset.ir.types import F32, TensorType
 from coset.lowering.onnx.model import lower
 from coset.prove.contents import by_content
-from coset.task import usual_dims
+from coset.searching.task import usual_dims
 
 node = helper.make_node
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)

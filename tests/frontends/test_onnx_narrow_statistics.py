@@ -10,8 +10,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from coset.frontends.onnx import import_model
-from coset.reference import values_of
+from coset.comparing.reference import values_of
+from coset.frontends.onnx.model import import_model
 
 SHAPE = (2, 8, 96, 96)
 WIDE = tuple(range(2, 4))

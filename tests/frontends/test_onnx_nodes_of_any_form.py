@@ -10,8 +10,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from coset.dialects.onnx_node import BUILDERS, DEFINITIONS
-from coset.frontends.onnx import RUNTIME, import_model
+from coset.dialects.onnx.node import BUILDERS, DEFINITIONS
+from coset.frontends.onnx.model import RUNTIME, import_model
 from coset.ir.errors import CosetError
 
 NAMES = sorted({*BUILDERS, *DEFINITIONS})

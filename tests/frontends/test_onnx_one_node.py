@@ -10,10 +10,10 @@ from onnx import TensorProto, helper
 
 from benchmarks.onnx_nodes import FORMS, FREE, STATIC, form, model_of, models, written
 from coset.backends.onnxruntime import Session
-from coset.frontends.onnx import import_model
+from coset.frontends.onnx.model import import_model
 from coset.ir.errors import CosetError
 from coset.lowering.onnx.model import lower
-from coset.pipeline import optimize
+from coset.optimizing.pipeline import optimize
 
 # Their parts take less time or the same (docs/status.md); a Split of nothing gives the value itself, under three names
 IN_PARTS = {"Max": ["Max"], "Min": ["Min"], "Sum": ["Add"], "Mean": ["Add", "Div"], "Split": ["Identity"]}

@@ -6,9 +6,9 @@ import onnxruntime
 import pytest
 from onnxruntime.capi import onnxruntime_pybind11_state as runtime
 
-from coset.dialects.onnx_node import BUILDERS, DEFINITIONS
-from coset.frontends.onnx_checked import RUNTIME, form_for
-from coset.frontends.onnx_runtime_forms import FORMS, VERSION
+from coset.dialects.onnx.node import BUILDERS, DEFINITIONS
+from coset.frontends.onnx.checked import RUNTIME, form_for
+from coset.frontends.onnx.runtime_forms import FORMS, VERSION
 
 SCHEMAS = {schema.name: schema for schema in runtime.get_all_operator_schema() if schema.domain == RUNTIME}
 NAMES = sorted(name.removeprefix(f"{RUNTIME}.") for name in {*BUILDERS, *DEFINITIONS} if name.startswith(RUNTIME))

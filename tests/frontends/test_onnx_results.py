@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from onnx import parser
 
-from coset.frontends.onnx import import_model
+from coset.frontends.onnx.model import import_model
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import pytest
 
 import coset
 from coset.backends.onnxruntime import Session
-from coset.check import Oracle
-from coset.frontends.onnx import import_model
-from coset.seeds import with_seeds
+from coset.comparing.check import Oracle
+from coset.comparing.seeds import with_seeds
+from coset.frontends.onnx.model import import_model
 
 NUMBERS = "<float r = {0.5}, bool on = {1}, bool off = {0}, int64 five = {5}, int64 zero = {0}>"
 

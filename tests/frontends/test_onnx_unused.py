@@ -9,8 +9,8 @@ import onnx
 import pytest
 
 import coset
-from coset import check
-from coset.frontends.onnx_unused import without_unused
+from coset.comparing import check
+from coset.frontends.onnx.unused import without_unused
 
 
 def model(unused: int) -> onnx.ModelProto:

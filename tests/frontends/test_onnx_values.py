@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from coset.dialects.onnx_bounds import at_most, least, maximum, minimum
-from coset.frontends import onnx_values
-from coset.frontends.onnx_values import evaluate, host_array, host_value
+from coset.dialects.onnx.bounds import at_most, least, maximum, minimum
+from coset.frontends.onnx import values as onnx_values
+from coset.frontends.onnx.values import evaluate, host_array, host_value
 from coset.ir import dims
 from coset.ir.constants import constant_of
 from coset.ir.dims import Dim

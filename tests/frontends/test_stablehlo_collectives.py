@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("torch_mlir")
 
-from coset.frontends.stablehlo import import_stablehlo
+from coset.frontends.stablehlo.program import import_stablehlo
 from coset.ir.term import Term
 from coset.lowering.stablehlo.module import print_stablehlo
 

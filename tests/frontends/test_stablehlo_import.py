@@ -15,9 +15,9 @@ pytest.importorskip("torch_mlir", reason="the `mlir` extra is not installed")
 from torch_mlir import ir
 from torch_mlir._mlir_libs import _stablehlo as hlo
 
-from coset.dialects.mlir_text import TEXT_OF_DTYPE, dense_text, type_text
-from coset.frontends.stablehlo import import_stablehlo
-from coset.frontends.stablehlo_module import new_context
+from coset.dialects.hub.mlir_text import TEXT_OF_DTYPE, dense_text, type_text
+from coset.frontends.stablehlo.module import new_context
+from coset.frontends.stablehlo.program import import_stablehlo
 from coset.ir import dims
 from coset.ir.builtin import OPAQUE
 from coset.ir.errors import CosetError
@@ -331,7 +331,7 @@ def test_what_is_no_module_is_refused(source: str | bytes, what: str) -> None:
 def test_a_missing_wheel_is_one_line_that_says_what_to_install() -> None:
     code = (
         "import sys; sys.modules['torch_mlir'] = None\n"
-        "from coset.ir.extras import MissingExtra\nfrom coset.frontends.stablehlo import import_stablehlo\n"
+        "from coset.ir.extras import MissingExtra\nfrom coset.frontends.stablehlo.program import import_stablehlo\n"
         "try:\n    import_stablehlo('func.func @main() {\\n return }')\nexcept MissingExtra as error:\n    print(error.message, error.help)"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("torch_mlir")
 
 import coset.dialects
-from coset.dialects.hub_region_terms import comparator, direction_of, one_zero_one_nan, total_order
-from coset.dialects.hub_scattering import ranks
-from coset.frontends.stablehlo import import_stablehlo
+from coset.dialects.hub.region_terms import comparator, direction_of, one_zero_one_nan, total_order
+from coset.dialects.hub.scattering import ranks
+from coset.frontends.stablehlo.program import import_stablehlo
 from coset.ir.evaluate import evaluate
 from coset.ir.program import Program
 from coset.ir.term import constant, input_term, make

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("torch_mlir", reason="the `mlir` extra is not installed")
 
 from coset.backends.stablehlo_interpreter import Interpreter
-from coset.frontends.stablehlo import import_stablehlo
+from coset.frontends.stablehlo.program import import_stablehlo
 from coset.ir.builtin import OPAQUE
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program

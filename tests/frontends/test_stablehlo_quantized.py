@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 pytest.importorskip("torch_mlir")
 
 from coset.backends.stablehlo_interpreter import Interpreter
-from coset.dialects.mlir_text import dense_text, type_text
-from coset.frontends.stablehlo import import_stablehlo
+from coset.dialects.hub.mlir_text import dense_text, type_text
+from coset.frontends.stablehlo.program import import_stablehlo
 from coset.ir.builtin import OPAQUE
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program

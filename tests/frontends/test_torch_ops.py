@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from torch_samples import aten, samples, torch  # without torch the tests are skipped here
 
-from coset.dialects.aten_node import BUILDERS
-from coset.frontends.torch_capture import capture
-from coset.frontends.torch_fx import Imported
-from coset.frontends.torch_parts import downstreams, has_effect, in_order
+from coset.dialects.aten.node import BUILDERS
+from coset.frontends.torch.capture import capture
+from coset.frontends.torch.fx import Imported
+from coset.frontends.torch.parts import downstreams, has_effect, in_order
 from coset.ir.evaluate import evaluate_program
 from coset.ir.types import DTYPES
 from coset.lowering.package.safetensors import from_stored, stored_array

@@ -14,8 +14,8 @@ from torch._functorch.aot_autograd import aot_function  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 
-from coset.frontends.torch_capture import decompositions  # noqa: E402
-from coset.frontends.torch_partition import partition  # noqa: E402
+from coset.frontends.torch.capture import decompositions  # noqa: E402
+from coset.frontends.torch.partition import partition  # noqa: E402
 
 QUERIES, KEYS = 6, 7
 

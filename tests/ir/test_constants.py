@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
-from coset.dialects.hub_terms import broadcast, transpose
-from coset.fold import LARGE, fold
+from coset.comparing.fold import LARGE, fold
+from coset.dialects.hub.terms import broadcast, transpose
 from coset.ir import constants
 from coset.ir.constants import constant_of
 from coset.ir.term import constant, input_term, make

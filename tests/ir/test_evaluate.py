@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from coset.dialects.hub_terms import broadcast
+from coset.dialects.hub.terms import broadcast
 from coset.ir.builtin import DIMS
 from coset.ir.dims import symbol
 from coset.ir.errors import CosetError

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import coset.dialects  # noqa: F401  (fills the registry)
-from coset.dialects.hub_scalars import cast
+from coset.dialects.hub.scalars import cast
 from coset.ir.builtin import absent
 from coset.ir.dims import Dim, evaluate, symbol
 from coset.ir.program import Program

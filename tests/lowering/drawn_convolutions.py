@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from coset.dialects.hub_scalars import cast
-from coset.dialects.hub_terms import broadcast, reshape, splat, transpose
+from coset.dialects.hub.scalars import cast
+from coset.dialects.hub.terms import broadcast, reshape, splat, transpose
 from coset.ir.dims import Dim, multiply, product, symbol
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, input_term, make

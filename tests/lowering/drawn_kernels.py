@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coset.dialects.hub_scalars import cast
+from coset.dialects.hub.scalars import cast
 from coset.ir.dims import Dim, add, evaluate, multiply, subtract, symbol
 from coset.ir.op import get_op
 from coset.ir.types import BOOL, DTYPES, F32, DType

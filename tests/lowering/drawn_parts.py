@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from coset.dialects.hub_terms import broadcast, dot, literal, reshape, splat, transpose
+from coset.dialects.hub.terms import broadcast, dot, literal, reshape, splat, transpose
 from coset.ir.dims import Dim, add, evaluate, multiply, subtract, symbol, symbols
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coset.dialects.hub_terms import broadcast, convert, dot, literal, reshape, splat, transpose
+from coset.dialects.hub.terms import broadcast, convert, dot, literal, reshape, splat, transpose
 from coset.ir.dims import Dim, Poly, alone, evaluate, multiply, symbol
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make

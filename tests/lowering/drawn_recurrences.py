@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from coset.dialects.hub_region_terms import while_term
-from coset.dialects.hub_scalars import cast
-from coset.dialects.hub_terms import broadcast, reshape, splat, transpose
-from coset.dialects.onnx_arithmetic import counted
+from coset.dialects.hub.region_terms import while_term
+from coset.dialects.hub.scalars import cast
+from coset.dialects.hub.terms import broadcast, reshape, splat, transpose
+from coset.dialects.onnx.arithmetic import counted
 from coset.ir.dims import Dim, evaluate, symbol
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, get, input_term, make

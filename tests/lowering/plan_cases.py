@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from coset.dialects.hub_region_terms import while_term
-from coset.dialects.hub_terms import broadcast, convert, dot, reshape, splat, transpose
-from coset.dialects.onnx_arithmetic import counted
-from coset.dialects.onnx_loops import element, placed
+from coset.dialects.hub.region_terms import while_term
+from coset.dialects.hub.terms import broadcast, convert, dot, reshape, splat, transpose
+from coset.dialects.onnx.arithmetic import counted
+from coset.dialects.onnx.loops import element, placed
 from coset.ir.builtin import absent
 from coset.ir.dims import Dim, multiply, symbol
 from coset.ir.program import Program

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from coset.dialects.hub_scalars import cast, narrow, widen
-from coset.dialects.hub_scattering import combined
-from coset.dialects.hub_sorting import _ordered
-from coset.dialects.hub_tensors import _FOLDS, identity
+from coset.dialects.hub.scalars import cast, narrow, widen
+from coset.dialects.hub.scattering import combined
+from coset.dialects.hub.sorting import _ordered
+from coset.dialects.hub.tensors import _FOLDS, identity
 from coset.ir.dims import Dim, evaluate, symbols
 from coset.ir.evaluate import evaluate as evaluate_terms
 from coset.ir.term import input_term, intern, rebuild

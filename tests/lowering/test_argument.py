@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
-from coset.frontends.stablehlo import import_stablehlo
+from coset.frontends.stablehlo.program import import_stablehlo
 from coset.ir.evaluate import evaluate_program
 from coset.lowering.kernels.kernel import Rows
 from coset.lowering.planning.plan import plan

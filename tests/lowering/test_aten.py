@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from torch_programs import run  # noqa: E402
 
-from coset.dialects.hub_scalars import cast, widen  # noqa: E402
+from coset.dialects.hub.scalars import cast, widen  # noqa: E402
 from coset.ir.dims import symbol  # noqa: E402
 from coset.ir.errors import CosetError  # noqa: E402
 from coset.ir.op import Op  # noqa: E402

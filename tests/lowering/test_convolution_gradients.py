@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 from torch_programs import run, run_package  # noqa: E402
 
 import coset.dialects  # noqa: F401, E402
-from coset.dialects.hub_scalars import widen  # noqa: E402
+from coset.dialects.hub.scalars import widen  # noqa: E402
 from coset.ir.dims import symbol  # noqa: E402
 from coset.ir.evaluate import evaluate_program  # noqa: E402
 from coset.ir.program import Program  # noqa: E402

@@ -9,17 +9,17 @@ import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import Compiler, Runner
-from coset.dialects.hub_terms import broadcast, splat, transpose
+from coset.dialects.hub.terms import broadcast, splat, transpose
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term
 from coset.ir.types import F16, F32, TensorType
-from coset.kernel_options import options_for
 from coset.lowering.arranging.layouts import laid_out
 from coset.lowering.kernels.kernel import Load, Plan, Product, extents_of
 from coset.lowering.planning.facing import faced
 from coset.lowering.planning.plan import plan
 from coset.lowering.triton.source import emit, kernel_source
+from coset.pricing.kernel_options import options_for
 from coset.targets.target import get_target
 from tests.lowering import plan_numpy
 from tests.lowering.test_triton_windows import EACH, op

@@ -11,7 +11,7 @@ import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import Runner
-from coset.dialects.hub_terms import transpose
+from coset.dialects.hub.terms import transpose
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import input_term, make

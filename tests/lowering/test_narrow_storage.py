@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import coset.dialects  # noqa: F401  (fills the registry)
-from coset.dialects.hub_terms import broadcast, convert, dot, splat
+from coset.dialects.hub.terms import broadcast, convert, dot, splat
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make
 from coset.ir.types import F16, F32, TensorType

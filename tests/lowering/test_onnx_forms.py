@@ -12,7 +12,7 @@ import pytest
 
 import coset.dialects  # noqa: F401  (registers the ops)
 from coset.backends.onnxruntime import Session
-from coset.dialects.hub_terms import broadcast, dot, literal, numpy_broadcast, reshape, splat
+from coset.dialects.hub.terms import broadcast, dot, literal, numpy_broadcast, reshape, splat
 from coset.ir import dims
 from coset.ir.builtin import OPAQUE, absent
 from coset.ir.dim_text import parse

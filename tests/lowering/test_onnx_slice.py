@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from coset.backends.onnxruntime import Session
-from coset.frontends.onnx import import_model
+from coset.frontends.onnx.model import import_model
 from coset.lowering.onnx.model import lower
 
 FAR = 1 << 40

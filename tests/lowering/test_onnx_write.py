@@ -96,7 +96,7 @@ def test_every_element_type_is_stored_as_onnx_reads_it(name: str) -> None:
 GROWTH = """
 import sys
 from pathlib import Path
-from coset.frontends.onnx import import_model
+from coset.frontends.onnx.model import import_model
 from coset.lowering.onnx.model import write
 def peak():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))

@@ -12,7 +12,7 @@ import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.torch_package import TorchPackage
-from coset.dialects.hub_scalars import cast
+from coset.dialects.hub.scalars import cast
 from coset.ir.dims import multiply, symbol
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program

@@ -14,7 +14,7 @@ import pytest
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.torch_package import TorchPackage
 from coset.backends.triton_runtime import Runner
-from coset.dialects.hub_terms import dot, literal, reshape, splat, transpose
+from coset.dialects.hub.terms import dot, literal, reshape, splat, transpose
 from coset.ir.dims import Dim, add, symbol
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program

@@ -13,8 +13,8 @@ import onnx
 import pytest
 
 from benchmarks import models, onnx_cases
-from coset.dialects.hub_terms import broadcast, dot, transpose
-from coset.frontends.onnx import import_model
+from coset.dialects.hub.terms import broadcast, dot, transpose
+from coset.frontends.onnx.model import import_model
 from coset.ir.dims import multiply, symbol
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coset.dialects.hub_terms import dot, splat
-from coset.dialects.onnx_loops import element, placed
+from coset.dialects.hub.terms import dot, splat
+from coset.dialects.onnx.loops import element, placed
 from coset.ir.dims import add, symbol
 from coset.ir.op import get_op
 from coset.ir.program import Program

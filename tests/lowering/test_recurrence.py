@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
-from coset.dialects.hub_region_terms import while_term
-from coset.dialects.hub_terms import broadcast, dot, reshape, splat, transpose
-from coset.dialects.onnx_arithmetic import counted
+from coset.dialects.hub.region_terms import while_term
+from coset.dialects.hub.terms import broadcast, dot, reshape, splat, transpose
+from coset.dialects.onnx.arithmetic import counted
 from coset.ir.dims import Dim, symbol
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
@@ -112,7 +112,7 @@ def several_folds(_: Term, h: Term) -> Term:
 
 
 def branching(_: Term, h: Term) -> Term:
-    from coset.dialects.hub_region_terms import if_term
+    from coset.dialects.hub.region_terms import if_term
 
     return if_term(constant(True, DTYPES["bool"]), [h], lambda h: [h], lambda h: [op("negate", h)])
 

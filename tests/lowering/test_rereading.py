@@ -12,13 +12,13 @@ import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import Compiler, Runner
 from coset.ir.dims import floordiv
 from coset.ir.types import F16, F32
-from coset.kernel_options import options_for
 from coset.lowering.kernels.kernel import Load, Rows, Store, scalars
 from coset.lowering.kernels.renaming import mapped_kernel
 from coset.lowering.triton.alternatives import alternatives
 from coset.lowering.triton.predicted import predicted
 from coset.lowering.triton.rereading import again_bytes, fetched_again, share_missed
 from coset.lowering.triton.source import Options, emit, kernel_source
+from coset.pricing.kernel_options import options_for
 from coset.targets.target import get_target
 from tests.lowering.test_triton_rows import apply, layer_norm, softmax
 from tests.lowering.triton_cases import assert_near, run

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
-from coset.dialects.hub_terms import broadcast
+from coset.dialects.hub.terms import broadcast
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term
 from coset.ir.types import F16, F32, DType, TensorType

@@ -8,7 +8,7 @@ import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import Runner
-from coset.dialects.hub_terms import convert, reshape
+from coset.dialects.hub.terms import convert, reshape
 from coset.ir.dims import Dim, symbol
 from coset.ir.program import Program
 from coset.ir.term import Term

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import coset.dialects
-from coset.dialects.hub_region_terms import while_term
-from coset.dialects.hub_terms import broadcast, literal, numpy_broadcast, reshape, splat
+from coset.dialects.hub.region_terms import while_term
+from coset.dialects.hub.terms import broadcast, literal, numpy_broadcast, reshape, splat
 from coset.ir import dims
 from coset.ir.builtin import DIMS, OPAQUE
 from coset.ir.dims import Dim
@@ -37,7 +37,7 @@ def program(*roots: Term, inputs: tuple[Term, ...]) -> Program:
 def printed_again(made: Program) -> Program:
     """The printed text, read by MLIR."""
     pytest.importorskip("torch_mlir", reason="the `mlir` extra is not installed")
-    from coset.frontends.stablehlo import import_stablehlo
+    from coset.frontends.stablehlo.program import import_stablehlo
 
     return import_stablehlo(print_stablehlo(made))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from coset.dialects.hub_terms import dot
+from coset.dialects.hub.terms import dot
 from coset.ir.dims import add, evaluate, mod, symbols
 from coset.ir.op import get_op
 from coset.ir.program import Program

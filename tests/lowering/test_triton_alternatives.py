@@ -15,7 +15,7 @@ import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import Compiler, Runner
-from coset.dialects.hub_scalars import cast
+from coset.dialects.hub.scalars import cast
 from coset.ir.dims import add, multiply, symbol
 from coset.ir.errors import CosetError
 from coset.ir.types import F16, F32

@@ -12,12 +12,12 @@ import pytest
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import Compiler, Runner
 from coset.ir.types import BF16, F16, F32, F64, DType
-from coset.kernel_options import noise, options_for
 from coset.lowering.kernels.kernel import Attention, Chain, Plan, Statistics
 from coset.lowering.planning.plan import plan
 from coset.lowering.triton.choice import Choice
 from coset.lowering.triton.source import Options, Rounding, can_emit, emit, kernel_source
-from coset.plan_price import PlanPrices
+from coset.pricing.kernel_options import noise, options_for
+from coset.pricing.plan_price import PlanPrices
 from coset.targets.target import get_target
 from tests.lowering import test_triton_attention, test_triton_attention_copies, test_triton_gradients, test_triton_gradients_copies
 from tests.lowering.attention_cases import Case, values_for

@@ -9,7 +9,7 @@ import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import TARGETS, Compiler, Runner
-from coset.dialects.hub_terms import broadcast, reshape, splat, transpose
+from coset.dialects.hub.terms import broadcast, reshape, splat, transpose
 from coset.ir.dims import Dim, add, evaluate, symbol
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make

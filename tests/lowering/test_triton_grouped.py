@@ -7,7 +7,7 @@ import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import TARGETS, Compiler, Runner
-from coset.dialects.hub_scalars import cast
+from coset.dialects.hub.scalars import cast
 from coset.ir.dims import Dim, evaluate, symbol
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program

@@ -11,7 +11,7 @@ import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import TARGETS, Compiler, Runner
-from coset.dialects.hub_terms import splat
+from coset.dialects.hub.terms import splat
 from coset.ir.dims import Dim, symbol
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program

@@ -7,7 +7,7 @@ import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import Runner
-from coset.dialects.hub_scalars import cast
+from coset.dialects.hub.scalars import cast
 from coset.ir.dims import Dim, evaluate, product, symbol
 from coset.ir.op import get_op
 from coset.ir.types import BF16, DTYPES, F16, F32, F64, I8, I32, DType

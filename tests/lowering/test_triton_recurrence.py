@@ -7,8 +7,8 @@ import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import TARGETS, Compiler, Runner
-from coset.dialects.hub_terms import broadcast, dot, splat
-from coset.dialects.onnx_loops import element, placed
+from coset.dialects.hub.terms import broadcast, dot, splat
+from coset.dialects.onnx.loops import element, placed
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, get

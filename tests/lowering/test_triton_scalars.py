@@ -10,7 +10,7 @@ import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import Runner
-from coset.dialects.hub_scalars import cast, widen
+from coset.dialects.hub.scalars import cast, widen
 from coset.ir.op import Op, find_op, get_op
 from coset.ir.registry import all_ops
 from coset.ir.types import BOOL, DTYPES, DType

@@ -10,7 +10,7 @@ import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import Compiler, Runner
-from coset.dialects.hub_scalars import cast
+from coset.dialects.hub.scalars import cast
 from coset.ir.dims import Dim, add, floordiv, mod, multiply, symbol
 from coset.ir.op import get_op
 from coset.ir.types import BF16, DTYPES, F16, F32, I32, DType
@@ -19,7 +19,7 @@ from coset.lowering.triton.alternatives import alternatives
 from coset.lowering.triton.choice import Choice
 from coset.lowering.triton.scales import without_scales
 from coset.lowering.triton.source import Options, Rounding, emit, kernel_source
-from coset.plan_price import PlanPrices
+from coset.pricing.plan_price import PlanPrices
 from coset.targets.target import get_target
 from tests.lowering.triton_cases import assert_near, assert_same, run
 from tests.sampled import sampled

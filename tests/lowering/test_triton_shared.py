@@ -11,8 +11,8 @@ import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.torch_package import TorchPackage
-from coset.dialects.hub_scalars import cast
-from coset.dialects.hub_terms import reshape, splat
+from coset.dialects.hub.scalars import cast
+from coset.dialects.hub.terms import reshape, splat
 from coset.ir.dims import symbol
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, input_term, make

@@ -9,7 +9,7 @@ import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import TARGETS, Compiler, Runner
-from coset.dialects.hub_scalars import cast
+from coset.dialects.hub.scalars import cast
 from coset.ir.dims import evaluate, product, symbol
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program

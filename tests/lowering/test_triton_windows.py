@@ -11,8 +11,8 @@ import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import TARGETS, Compiler, Runner
-from coset.dialects.hub_scalars import cast
-from coset.dialects.hub_terms import broadcast, convert, splat, transpose
+from coset.dialects.hub.scalars import cast
+from coset.dialects.hub.terms import broadcast, convert, splat, transpose
 from coset.ir.dims import Dim, symbol
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program

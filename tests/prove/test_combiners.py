@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import coset.dialects
-from coset.dialects.hub_region_terms import region
+from coset.dialects.hub.region_terms import region
 from coset.ir.term import Region, Term, make
 from coset.ir.types import DTYPES, tensor
 from coset.prove.check import check

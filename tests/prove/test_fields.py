@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import coset.dialects
-from coset.dialects.hub_terms import splat
+from coset.dialects.hub.terms import splat
 from coset.ir.term import Term, input_term, make
 from coset.ir.types import DTYPES, tensor
 from coset.prove.fields import Refused, identical

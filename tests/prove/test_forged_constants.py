@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coset.dialects.hub_terms import convert, dot
+from coset.dialects.hub.terms import convert, dot
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import BF16, BOOL, DTYPES, F16, F32, F64, DType, TensorType

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coset.dialects.hub_region_terms import while_term
-from coset.dialects.hub_terms import broadcast, dot, reshape, transpose
+from coset.dialects.hub.region_terms import while_term
+from coset.dialects.hub.terms import broadcast, dot, reshape, transpose
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, get, input_term, make
 from coset.ir.types import BOOL, F32, I32, TensorType

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coset.dialects.hub_region_terms import while_term
-from coset.dialects.hub_terms import broadcast, convert, dot, reshape, transpose
+from coset.dialects.hub.region_terms import while_term
+from coset.dialects.hub.terms import broadcast, convert, dot, reshape, transpose
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, get, input_term, make
 from coset.ir.types import BF16, BOOL, DTYPES, F32, TensorType

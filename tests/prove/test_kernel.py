@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import coset.dialects
-from coset.dialects.hub_terms import broadcast, dot, transpose
+from coset.dialects.hub.terms import broadcast, dot, transpose
 from coset.ir.dims import symbol
 from coset.ir.errors import CosetError
 from coset.ir.program import Program

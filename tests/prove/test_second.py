@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import coset.dialects
-from coset.dialects.hub_terms import broadcast, dot, transpose
+from coset.dialects.hub.terms import broadcast, dot, transpose
 from coset.ir.builtin import absent
 from coset.ir.dims import symbol
 from coset.ir.errors import TypeRuleError

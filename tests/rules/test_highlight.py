@@ -20,7 +20,7 @@ from coset.rules.pygments_lexer import RuleLexer
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / "rules" / "rules.tmLanguage.json"
-FILES = sorted([*(ROOT / "rules/library").glob("*.rules"), *(ROOT / "dialects").glob("*.rules"), *(ROOT / "tests/rules").glob("*.rules")])
+FILES = sorted([*(ROOT / "rules/library").glob("*.rules"), *(ROOT / "dialects").glob("*/*.rules"), *(ROOT / "tests/rules").glob("*.rules")])
 
 
 def lexed(text: str) -> list[tuple[int, object, str]]:

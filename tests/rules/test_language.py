@@ -16,6 +16,7 @@ from coset.egraph.search import Phase
 from coset.ir.dims import symbol
 from coset.ir.term import CONSTANT, constant, input_term, make
 from coset.ir.types import F16, F32, F64, I32, DType, tensor
+from coset.job.phases import COMPOSITE
 from coset.rules.elaborate import rules_of
 from coset.rules.equation import RuleTypeError
 from coset.rules.format import format_text
@@ -25,7 +26,6 @@ from coset.rules.lock import NAME
 from coset.rules.parser import parse
 from coset.rules.parts import variables
 from coset.rules.pattern import applications
-from coset.task import COMPOSITE
 
 FOLDER = Path(__file__).parent
 FILES = [*rule_files(DEFAULT), FOLDER / "samples.rules", FOLDER.parents[1] / "dialects" / "onnx.rules"]

@@ -14,8 +14,8 @@ from coset.egraph.saturate import Saturation, saturate
 from coset.ir.builtin import absent
 from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import F32, tensor
-from coset.own_rules import NO_RULES
-from coset.task import permitted_phases
+from coset.job.own_rules import NO_RULES
+from coset.job.phases import permitted_phases
 
 assert coset.dialects
 NUMBERS = np.random.default_rng(0)

@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks import taso_rules
 from benchmarks.taso_rules import AXIOMS, FURTHER, MULTI, RULES, SINGLE, Entered, Verdict, judge
-from coset.feeds import bindings, cases
-from coset.reference import values_of
+from coset.comparing.feeds import bindings, cases
+from coset.comparing.reference import values_of
 
 COVERED = {"axioms": 23, "single": 25, "multi": 7}
 """With the library alone: fewer is a rule lost."""

@@ -65,8 +65,8 @@ def hlo(case: Case) -> str:
 
 def compiled(case: Case) -> str:
     """StableHLO of the graph that torch.compile gives to a backend, as coset imports it."""
-    from coset.frontends.torch_capture import capture
-    from coset.frontends.torch_kept import Keeping
+    from coset.frontends.torch.capture import capture
+    from coset.frontends.torch.kept import Keeping
     from coset.ir.errors import CosetError
     from coset.lowering.stablehlo.module import print_stablehlo
 

@@ -1,0 +1,1 @@
+"""How two programs are compared: inputs, tolerance, reference runs, constants computed at build time, and the clock."""

@@ -1,0 +1,47 @@
+"""Why a result is not handed out: it differs from the original beyond its tolerance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from coset.comparing.check import CheckReport
+from coset.ir.errors import CosetError
+
+
+class Refused(CosetError):
+    """The optimized program differs from the original beyond its tolerance and is not handed out."""
+
+    def __init__(
+        self, message: str, *, rule: str | None, check: CheckReport, help: str = "", fault: Mapping[str, Any] | None = None
+    ) -> None:
+        """`fault`: what a report says of the kernel at fault, where there is one."""
+        super().__init__(message, help=help)
+        self.rule = rule
+        self.check = check
+        self.fault = fault
+
+    def summary(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        return {"refused": self.message, "help": self.help, "rule": self.rule, "check": self.check.summary(), "fault": self.fault}
+
+
+def unblamed(check: CheckReport) -> Refused:
+    """What is known of a result that differs where the rule was not found."""
+    what = str(check.worst) if check.worst else ""
+    return Refused(
+        f"the result differs from the original ({what}) and is not handed out; which rule breaks it was not found in time", rule=None,
+        check=replace(check, feeds={}), help="leave rules out (--disable-rule), or restrict --numerics; please report the model",
+    )  # fmt: skip
+
+
+def refused(culprit: str | None, check: CheckReport) -> Refused:
+    """The error where the rule `culprit` breaks the program; None where it fails without any rule."""
+    what = str(check.worst) if check.worst else ""
+    if culprit is None:
+        return Refused(f"the program does not survive import and export unchanged ({what}); it is not handed out", rule=None, check=check)
+    return Refused(
+        f"rule `{culprit}` breaks the program ({what}); it is not handed out", rule=culprit, check=check,
+        help="leave the rule out or restrict --numerics; please report the model",
+    )  # fmt: skip

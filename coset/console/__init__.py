@@ -1,0 +1,1 @@
+"""What a person reads on a terminal: tables, progress, docs/targets.md."""

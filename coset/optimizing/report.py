@@ -1,0 +1,112 @@
+"""What an optimization says of itself: the report that `--json` prints and `Optimized.report` holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from coset.comparing.check import CheckReport
+from coset.egraph.saturate import Saturation
+from coset.ir.evaluate import describe
+from coset.ir.program import Program
+from coset.job.answer import as_json, save
+from coset.searching.inside import AsItCame, Inside
+from coset.searching.regionwise import Solved
+from coset.searching.usage import Usage
+
+if TYPE_CHECKING:
+    from coset.searching.task import Task
+
+
+TOP_RULES = 30  # whose matches the report lists by iteration
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Wall time of each stage, s."""
+
+    read: float
+    saturate: float
+    extract: float
+    lower: float
+    check: float
+
+    def more(self, other: Seconds, check: float) -> Seconds:
+        """With what another attempt took, and the comparison after it."""
+        return Seconds(
+            self.read + other.read,
+            self.saturate + other.saturate,
+            self.extract + other.extract,
+            self.lower + other.lower,
+            self.check + check,
+        )
+
+    @property
+    def total(self) -> float:
+        """Wall time of the whole job, s."""
+        return self.read + self.saturate + self.extract + self.lower + self.check
+
+
+def report_of(
+    task: Task, optimized: Program, solved: Solved,
+    usage: Sequence[Usage], folded: int, check: CheckReport, seconds: Seconds, count: Callable[[Program], int],
+) -> dict[str, Any]:  # fmt: skip
+    """What `--json` prints. `count` says how many nodes a program has in the format that is written."""
+    saturation, placement = solved.saturation, solved.placement
+    return {
+        "not_shown": task.job.own().told(),
+        "target": task.job.target.name,
+        "numerics": task.job.numerics,
+        "nodes": {"before": count(task.program), "after": count(optimized)},
+        "egraph": {
+            "enodes": saturation.enodes, "eclasses": saturation.eclasses, "iterations": saturation.iterations, "stop": saturation.stop,
+            "regions": len(solved.parts), "places": solved.places, "growth": growth_of(saturation),
+        },
+        "seconds": {
+            "import": seconds.read, "saturate": seconds.saturate, "extract": seconds.extract,
+            "lower": seconds.lower, "check": seconds.check, "total": seconds.total,
+        },
+        "cost": {
+            "input": solved.input_cost, "output": solved.cost, "lower_bound": solved.lower_bound, "gap": solved.gap,
+            "method": solved.method,
+        },
+        "rules": [u.summary() for u in usage],
+        "folded": folded,
+        "not_folded": list(task.job.lost),
+        "functions": [each.summary() for each in task.functions if isinstance(each, Inside)],
+        "functions_as_they_came": [each.summary() for each in task.functions if isinstance(each, AsItCame)],
+        "opaque": _names(task.program, "builtin.opaque"),
+        "kept": _names(task.program, "onnx.node"),
+        "host": [vars(each) for each in placement.hosted],
+        "on_target": placement.here if task.job.target.host is not None else None,
+        "transfers": {"count": placement.transfers, "bytes": placement.bytes, "seconds": placement.seconds},
+        "warnings": [warning for each in (solved, *solved.zones) if (warning := each.saturation.warning)],
+        "check": check.summary(),
+        "certificate": None,
+    }  # fmt: skip
+
+
+def growth_of(saturation: Saturation) -> list[dict[str, Any]]:
+    """The e-graph after each iteration; where matches were counted, how many the rules that were applied most have built there."""
+    totals: Counter[int] = sum((Counter(step.applied) for step in saturation.growth), Counter())
+    shown = {number for number, _ in totals.most_common(TOP_RULES)}
+    return [
+        {
+            "phase": step.phase, "iteration": step.iteration, "enodes": step.enodes, "eclasses": step.eclasses, "seconds": step.seconds,
+            "rules": {saturation.rules[number].name: count for number, count in step.applied.items() if number in shown},
+        }
+        for step in saturation.growth
+    ]  # fmt: skip
+
+
+def _names(program: Program, op: str) -> list[str]:
+    """The foreign names of the nodes that are `op`: no rule sees into them, as they are unknown or written back as they came."""
+    return sorted({describe(term) for term in program.terms() if term.op.name == op})
+
+
+def save_report(report: Mapping[str, Any], path: Path) -> None:
+    """Write the report as JSON."""
+    save(path, as_json(report, indent=2) + "\n")

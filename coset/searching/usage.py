@@ -1,0 +1,76 @@
+"""Which rules an extracted program rests on, and how often: read off the history of the search."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from coset.rules.equation import EXCEPTIONS
+from coset.rules.rule import Rule, permitted
+from coset.searching.regionwise import Solved
+
+
+@dataclass(frozen=True)
+class Usage:
+    """A rule and how many e-nodes or equalities of the result it made."""
+
+    rule: Rule
+    count: int
+
+    def summary(self) -> dict[str, Any]:
+        """What the report prints for the rule."""
+        numerics = self.rule.numerics
+        promise = numerics.word + (f" except {', '.join(sorted(numerics.exceptions))}" if numerics.exceptions else "")
+        return {
+            "name": self.rule.name, "count": self.count, "numerics": promise, "assurance": self.rule.assurance,
+            "range": dict(self.rule.grades),
+        }  # fmt: skip
+
+
+def together(several: Iterable[Iterable[Usage]]) -> list[Usage]:
+    """What was used in several searches, by the names of the rules."""
+    counts: Counter[Rule] = Counter()
+    for usage in several:
+        counts.update({each.rule: each.count for each in usage})
+    return sorted((Usage(rule, count) for rule, count in counts.items()), key=lambda usage: usage.rule.name)
+
+
+def exceptions_of(usage: Iterable[Usage]) -> frozenset[str]:
+    """What a result that rests on these rules excepts; a word weaker than `reassociates` says nothing of infinities and NaN."""
+    found: set[str] = set()
+    for each in usage:
+        found |= each.rule.numerics.exceptions if permitted(each.rule.numerics, "reassociates") else set(EXCEPTIONS)
+    return frozenset(found)
+
+
+def used_rules(solved: Solved) -> list[Usage]:
+    """The rules that made a chosen e-node, or made a value of the input one with a cheaper one; and the rules of
+    equalities that were entered.
+    What a region uses counts at each of its places.
+
+    Where several rules made the same node the first in the order of the search counts. An upper bound, not a derivation: a
+    proof (the certificate) may need fewer.
+    """
+    saturation = solved.saturation
+    counts: Counter[Rule] = Counter()
+    for part in solved.parts:
+        for place in part.chosen.items():
+            made = saturation.origins.get(place)
+            if made:
+                counts[saturation.rules[made[0]]] += part.times
+        replaced = {number for number, position in part.source.values() if part.chosen.get(number) != position}
+        for number, classes in saturation.collapses.items():
+            hits = sum(c in replaced for c in classes)
+            if hits:
+                counts[saturation.rules[number]] += hits * part.times
+        for entered in solved.entered:
+            if entered.rule is None:
+                continue
+            hits = sum(old in part.source and part.source[old][0] in replaced for old, _ in entered.pairs)
+            if hits:
+                counts[entered.rule] += hits * part.times
+    for zone in solved.zones:
+        counts.update({usage.rule: usage.count for usage in used_rules(zone)})
+    return sorted((Usage(rule, count) for rule, count in counts.items()), key=lambda usage: usage.rule.name)

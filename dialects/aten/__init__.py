@@ -1,0 +1,1 @@
+"""PyTorch's ATen ops, as terms of the hub and of ONNX's definitions."""

@@ -1,0 +1,1 @@
+"""Ops of the dialect `kernel`: composites that several backends have a kernel for."""

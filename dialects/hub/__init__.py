@@ -1,0 +1,1 @@
+"""The hub: StableHLO and CHLO, the ops that rules are written in."""

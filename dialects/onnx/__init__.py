@@ -1,0 +1,1 @@
+"""ONNX: named ops with definitions, and how its nodes become terms of the hub."""

@@ -1,0 +1,1 @@
+"""ONNX Runtime's own ops (domain com.microsoft), the dialect `ort`."""

@@ -1,0 +1,1 @@
+"""ONNX in: a file or a ModelProto becomes a `Program`."""

@@ -1,0 +1,103 @@
+"""What ONNX asks of a node, looked at before any builder does: operands and results in number, attributes there once and of their kind."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import onnx
+
+from coset.frontends.onnx.form import Form, form_of
+from coset.frontends.onnx.runtime_forms import FORMS
+from coset.frontends.onnx.tensors import MODEL_HELP, Model, Opened
+
+RUNTIME = "com.microsoft"  # the domain of ONNX Runtime's own ops
+INTERNAL = "__"  # how the names of attributes begin that runtimes keep for themselves
+LEGACY = {"consumed_inputs"}  # of ops before version 6, with no meaning
+_KINDS = onnx.AttributeProto
+_NAMES = {number: name.lower() for name, number in _KINDS.AttributeType.items()}
+_FIELDS = {_KINDS.TENSOR: "t", _KINDS.GRAPH: "g", _KINDS.SPARSE_TENSOR: "sparse_tensor", _KINDS.TYPE_PROTO: "tp"}  # that must be there
+
+
+@lru_cache(maxsize=4096)
+def schema_of(name: str, opset: int, domain: str) -> Any | None:
+    """ONNX's schema of an op in the version `opset` of its domain; None where the domain has no such op then."""
+    try:
+        return onnx.defs.get_schema(name, opset, domain)
+    except onnx.defs.SchemaError:
+        return None
+
+
+@lru_cache(maxsize=4096)
+def defaults_of(name: str, opset: int, domain: str) -> tuple[Any, ...]:
+    """The attributes that a node of an op has where it says nothing else. ONNX's inference of shapes has defaults of its own in places (of
+    STFT, in 1.23)."""
+    schema = schema_of(name, opset, domain)
+    found = () if schema is None else schema.attributes.values()
+    return tuple(each.default_value for each in found if each.default_value.name)
+
+
+@lru_cache(maxsize=4096)
+def form_for(name: str, opset: int, domain: str) -> Form | None:
+    """What an op of a standard domain asks of its nodes, where that is known."""
+    schema = schema_of(name, opset, domain)
+    return form_of(schema) if schema is not None else FORMS.get(name) if domain == RUNTIME else None
+
+
+def check_node(node: Model, form: Form | None, what: str, opened: Opened) -> None:
+    """Check `node`, which is called `what` in messages, against the form of its op.
+
+    Raises:
+        CosetError: the node has too few or too many operands or results, or attributes that the op cannot have.
+    """
+    given = _attributes(node, what, opened)
+    if form is None:
+        return
+    newer = node.domain == RUNTIME  # whose ops get further operands from version to version: such a node stays as it came
+    operands = list(node.input)
+    _check_count(len(operands), form.inputs, newer, f"{what} has {{}} operands", opened)
+    for place, name in form.required:
+        if place >= len(operands) or not operands[place]:
+            raise opened.error(f"{what} has no operand `{name}`", help=MODEL_HELP)
+    if form.variadic is not None and not all(operands[form.variadic :]):
+        raise opened.error(f"{what} has an operand without a name among those that all must be given", help=MODEL_HELP)
+    _check_count(len(node.output), form.outputs, newer, f"{what} has {{}} results", opened)
+    for name, own in given.items():
+        kind, _ = form.attributes.get(name, (own, False))
+        if own != kind:
+            raise opened.error(f"the attribute `{name}` of {what} is of kind {own}, not {kind}", help=MODEL_HELP)
+        if name not in form.attributes and not newer and not name.startswith(INTERNAL) and name not in LEGACY:
+            raise opened.error(f"{what} has an attribute `{name}`, which its op has not in this version", help=MODEL_HELP)
+    for name in form.needed:
+        if name not in given:
+            raise opened.error(f"{what} has no attribute `{name}`", help=MODEL_HELP)
+
+
+def is_newer(node: Model) -> bool:
+    """True for a node of ONNX Runtime's own that has more than the forms that are known here."""
+    form = FORMS.get(node.op_type)
+    return form is not None and (len(node.input) > form.inputs[1] or any(each.name not in form.attributes for each in node.attribute))
+
+
+def _check_count(found: int, ends: tuple[int, int], newer: bool, message: str, opened: Opened) -> None:
+    least, most = ends
+    if not least <= found or (found > most and not newer):
+        wanted = f"{least}" if least == most else f"{least} or more" if most > 1 << 16 else f"{least} to {most}"
+        raise opened.error(f"{message.format(found)}, its op has {wanted}", help=MODEL_HELP)
+
+
+def _attributes(node: Model, what: str, opened: Opened) -> dict[str, str]:
+    """The attributes with their kinds."""
+    given: dict[str, str] = {}
+    opened.check_texts(attribute.name for attribute in node.attribute)
+    for attribute in node.attribute:
+        name, kind = attribute.name, attribute.type
+        if name in given:
+            raise opened.error(f"{what} has two attributes `{name}`", help="keep one of them")
+        referred = bool(attribute.ref_attr_name)
+        if kind not in _NAMES or (kind == _KINDS.UNDEFINED and not referred):
+            raise opened.error(f"the attribute `{name}` of {what} is of no kind that ONNX has", help=MODEL_HELP)
+        if kind in _FIELDS and not referred and not attribute.HasField(_FIELDS[kind]):
+            raise opened.error(f"the attribute `{name}` of {what} has no value", help=MODEL_HELP)
+        given[name] = _NAMES[kind]
+    return given

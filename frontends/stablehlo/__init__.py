@@ -1,0 +1,1 @@
+"""StableHLO in: MLIR text or bytecode becomes a `Program`."""
