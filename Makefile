@@ -7,11 +7,12 @@ TESTED := .ci/constraints.txt
 INSTALL_FREE := $(BIN)/python -m pip install --quiet --quiet
 INSTALL := $(INSTALL_FREE) --constraint $(TESTED)
 BASE ?= HEAD
+LAYERS := backends dialects egraph extract frontends ir lowering prove rules targets
 # one or two files of each layer, those that say most in a second or two
 TINY := tests/ir tests/rules/test_language.py tests/rules/test_lock.py tests/dialects/test_onnx_sugar.py tests/frontends/test_onnx_import.py \
   tests/egraph tests/extract tests/lowering/test_onnx_write.py tests/prove/test_kernel.py tests/coset/test_cli.py
 
-.PHONY: help demo test tiny near slow lint check models gpu clean
+.PHONY: help demo test tiny near slow wheel lint check models gpu clean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /: /' | column -t -s: -l 2
@@ -31,6 +32,9 @@ near: $(VENV)/.test ## the tests whose imports reach what differs from BASE (HEA
 slow: $(VENV)/.test ## the tests that take long; CI runs them too
 	$(BIN)/python -m pytest -n auto -m slow
 
+wheel: ## build an sdist and a wheel, install the wheel elsewhere, and use it as a user does
+	.ci/wheel
+
 lint: $(VENV)/.test ## format, lint, types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -48,7 +52,9 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
+# A layer is imported as `coset.ir`, and so on: an sdist has the folders, but no links to them.
 $(VENV)/.core: $(VENV)/bin/python pyproject.toml $(TESTED)
+	@for layer in $(LAYERS); do [ -e coset/$$layer ] || ln -s ../$$layer coset/$$layer; done
 	$(INSTALL) --editable .
 	touch $@
 
