@@ -78,7 +78,7 @@ def _files(module: str) -> tuple[str, ...]:
     own = path / "__init__.py"
     if not own.is_file():
         return ()
-    inside: Iterable[Path] = path.glob("*.py") if "iter_modules" in own.read_text() else (own,)
+    inside: Iterable[Path] = path.rglob("*.py") if "walk_packages" in own.read_text() else (own,)
     return tuple(sorted(str(file.relative_to(ROOT)) for file in inside))
 
 
