@@ -7,6 +7,7 @@ TESTED := .ci/constraints.txt
 INSTALL_FREE := $(BIN)/python -m pip install --quiet --quiet
 INSTALL := $(INSTALL_FREE) --constraint $(TESTED)
 BASE ?= HEAD
+unexport PYTHONDONTWRITEBYTECODE  # test files are compiled once, not by every worker of every run
 LAYERS := backends dialects egraph extract frontends ir lowering prove rules targets
 # one or two files of each layer, those that say most in a second or two
 TINY := tests/ir tests/rules/test_language.py tests/rules/test_lock.py tests/dialects/test_onnx_sugar.py tests/frontends/test_onnx_import.py \
