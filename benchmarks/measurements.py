@@ -30,8 +30,9 @@ HEAD = """\
 
 *Written by `python -m benchmarks.measurements --write` from `benchmarks/results/measurements.toml`; edit that file, not this page.*
 
-Each row says what was measured, the figure, the goal if there was one, and how to measure it again. Run commands from the root of the
-repository. A row without a date comes from a time when no date was written down for it.
+Each row says what was measured, the figure, the goal if there was one, and how to measure it again. *result* and *data* are links to what
+the command printed then. Run commands from the root of the repository. A row without a date comes from a time when no date was written
+down for it.
 
 **The machine.** Unless a row says otherwise: two cores and 24 GiB of memory, an Intel Xeon until 2026-11-22, 11 h, an AMD EPYC since then
 (on 2026-11-25 from 17 h on one with AVX2 and no AVX-512); Python 3.11, onnxruntime 1.31.1, from 2026-11-22, 15 h, 1.32.0. The machine is
@@ -69,10 +70,16 @@ def _cells(entry: Mapping[str, Any]) -> list[str]:
     """The row of one measurement."""
     met = GOALS.get(entry.get("met", ""), entry.get("met", ""))
     goal = entry.get("goal", "")
-    result_files = [f"[{name}](../benchmarks/results/{name})" for name in entry.get("results", [])]
+    result_files = ", ".join(f"[{_kind(name)}](../benchmarks/results/{name})" for name in entry.get("results", []))
     command = f"`{entry['command']}`" if "command" in entry else ""
-    how = [entry.get("date", ""), MACHINES[entry["machine"]] if "machine" in entry else "", command, *result_files]
-    return [entry["what"], entry["figure"], f"{goal}: {met}" if goal and met else goal or met, ", ".join(filter(None, how))]
+    when = ", ".join(filter(None, [entry.get("date", ""), MACHINES[entry["machine"]] if "machine" in entry else ""]))
+    how = "<br>".join(filter(None, [when, command, result_files]))
+    return [entry["what"], entry["figure"], f"{goal}: {met}" if goal and met else goal or met, how]
+
+
+def _kind(name: str) -> str:
+    """What a link to a file of results says: the text that people read, or the data."""
+    return "result" if name.endswith(".txt") else "data"
 
 
 def _grid(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
