@@ -27,6 +27,7 @@ MOVED = {
 }
 LINK = re.compile(r"(?<=\]\()([^)#\s:]+)(?=(?:#[^)\s]*)?\))")
 FENCE = re.compile(r"^```(\w+)(?: ([\w.-]+))?$", re.M)
+ENTRY = re.compile(r"^```\n(?=(?:use|rule|op|kernel|phase) )", re.M)
 LANGUAGES = {"rules": "coset", "prints": "text"}
 
 
@@ -62,7 +63,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         place = MOVED.get(target, target.removeprefix("docs/"))
         return os.path.relpath(place, Path(path).parent.as_posix())
 
-    return FENCE.sub(_fenced, LINK.sub(led, markdown))
+    return FENCE.sub(_fenced, ENTRY.sub("```coset\n", LINK.sub(led, markdown)))
 
 
 def _fenced(found: re.Match[str]) -> str:
