@@ -11,7 +11,7 @@ BASE ?= HEAD
 TINY := tests/ir tests/rules/test_language.py tests/rules/test_lock.py tests/dialects/test_onnx_sugar.py tests/frontends/test_onnx_import.py \
   tests/egraph tests/extract tests/lowering/test_onnx_write.py tests/prove/test_kernel.py tests/coset/test_cli.py
 
-.PHONY: help demo test tiny near slow lint check docs models gpu clean
+.PHONY: help demo test tiny near slow lint check models gpu clean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /: /' | column -t -s: -l 2
@@ -39,6 +39,7 @@ lint: $(VENV)/.test ## format, lint, types
 check: $(VENV)/.test ## the rules and definitions that changed, verified
 	$(BIN)/coset check
 
+.PHONY: docs
 docs: $(VENV)/.docs ## the pages as a site, in build/site; a link or an anchor that leads nowhere is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 

@@ -25,3 +25,10 @@ def test_tables_have_as_many_cells_as_columns_and_a_subject_that_the_page_has() 
     for table in TABLES:
         assert table["subject"] in subjects
         assert {len(row) for row in table["rows"]} == {len(table["columns"])}, table["title"]
+
+
+def test_the_status_stays_short() -> None:
+    """It leads to the other pages, and says which goals are open and what no GPU has run."""
+    lines = (PAGE.parent / "status.md").read_text().splitlines()
+    assert len(lines) < 150 and max(map(len, lines)) <= 200
+    assert {"## Goals that are not met yet", "## GPU"} <= set(lines)
