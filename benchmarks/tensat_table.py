@@ -44,7 +44,7 @@ from coset.targets import document
 from coset.targets.target import Rate, Target, get_target
 
 ROOT = Path(__file__).resolve().parent.parent
-PRICES = ("extract/cost.py", "extract/work.py", "coset/pricing/plan_price.py")
+PRICES = ("extract/cost.py", "extract/work.py", "coset/pricing/*.py")
 TENSAT = {  # graph: TASO's search s, TENSAT's search s, TASO's and TENSAT's speed-up %, from the paper
     "taso_bert": (13.6, 1.4, 8.5, 9.2),
     "taso_resnext50": (25.3, 0.7, 5.5, 8.8),
@@ -97,7 +97,7 @@ class Row:
 
 def frozen(target: str) -> str:
     """A hash over the files that the target's numbers and forms are read from, and over the code that makes seconds of them."""
-    paths = [*(file.path for file in document.own_document(target).files), *(ROOT / name for name in PRICES)]
+    paths = [*(file.path for file in document.own_document(target).files), *(path for name in PRICES for path in sorted(ROOT.glob(name)))]
     return sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:16]
 
 

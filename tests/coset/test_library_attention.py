@@ -21,7 +21,8 @@ from coset.lowering.kernels.kernel import Attention, Library, Plan
 from coset.lowering.kernels.plan_text import show
 from coset.lowering.planning.library_attention import BY_HEADS, BY_ROWS, CALLS, may_attend, with_attentions
 from coset.lowering.planning.plan import plan
-from coset.pricing.plan_price import PlanPrices, draft
+from coset.pricing.judge import draft
+from coset.pricing.plan_price import PlanPrices
 from coset.rules.definition import evaluate_defined
 from coset.targets.target import get_target
 from tests.coset.test_library_products import biased, dot, half, made, matmul, ops, x_

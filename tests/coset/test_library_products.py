@@ -20,7 +20,8 @@ from coset.lowering.planning.library_products import may_be_librarys
 from coset.lowering.planning.plan import plan
 from coset.lowering.triton.launch import Options
 from coset.lowering.triton.product import emit_product
-from coset.pricing.plan_price import PlanPrices, draft
+from coset.pricing.judge import draft
+from coset.pricing.plan_price import PlanPrices
 from coset.pricing.windows import Planning
 from coset.targets.target import get_target
 

@@ -21,7 +21,8 @@ from coset.lowering.planning.plan import plan
 from coset.lowering.planning.primitive import primitive
 from coset.lowering.triton.source import can_emit
 from coset.packaging.lower import EVERY_OPSET
-from coset.pricing.plan_price import Judge, PlanPrices, draft
+from coset.pricing.judge import Judge, draft
+from coset.pricing.plan_price import PlanPrices
 from coset.rules.definition import evaluate_defined
 from coset.searching.regionwise import Solved
 from coset.searching.solving import solve_task

@@ -16,6 +16,7 @@ from coset.egraph.limits import Limits
 from coset.packaging import lower
 from coset.packaging.lower import Check
 from coset.pricing.looping import Loops
+from coset.pricing.machine import Machine
 from coset.pricing.plan_price import PlanPrices
 from coset.targets.target import get_target
 from tests.sampled import sampled
@@ -83,8 +84,8 @@ def test_the_form_is_chosen_by_its_predicted_seconds(tmp_path: Path, monkeypatch
     (tmp_path / "first").mkdir()
     (tmp_path / "second").mkdir()
     assert recurrences(lowered(TINY["RNN"], tmp_path / "first", code="torch")) == 1
-    number = PlanPrices._number
-    monkeypatch.setattr(PlanPrices, "_number", lambda self, name: 1e-3 if name == "round" else number(self, name))
+    number = Machine.number
+    monkeypatch.setattr(Machine, "number", lambda self, name: 1e-3 if name == "round" else number(self, name))
     assert recurrences(lowered(TINY["RNN"], tmp_path / "second", code="torch")) == 0
 
 

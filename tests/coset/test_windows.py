@@ -17,8 +17,9 @@ from coset.lowering.arranging.layouts import laid_out
 from coset.lowering.kernels.kernel import Library, Plan, Product
 from coset.lowering.planning.plan import plan
 from coset.lowering.triton.source import can_emit
+from coset.pricing.convolutions import gathered, lies_beside, windows_may_pay
+from coset.pricing.library import padded
 from coset.pricing.plan_price import PlanPrices
-from coset.pricing.window_price import gathered, lies_beside, padded
 from coset.pricing.windows import Planning
 from coset.targets.target import Target, get_target
 from tests.lowering.test_triton_pools import of_pictures, pool
@@ -89,7 +90,7 @@ def test_other_prices_choose_otherwise() -> None:
 
 def test_a_target_that_says_nothing_of_windows_has_none() -> None:
     assert kinds(made(block(32, 8), with_share(None))) == ["other", "library", "other"]
-    assert not PlanPrices(with_share(None), {}).may_be_windowed(simple((1, 32, 8, 8), (32, 32, 3, 3)).roots[0])
+    assert not windows_may_pay(PlanPrices(with_share(None), {}).machine, simple((1, 32, 8, 8), (32, 32, 3, 3)).roots[0])
 
 
 @pytest.mark.parametrize("share", [0.02, 0.5, 2.0])
