@@ -22,8 +22,8 @@ from benchmarks.measure import Oracle
 from benchmarks.rivals import Options, open_ort
 from coset.backends.onnxruntime import LEVELS
 from coset.comparing import timing
-from coset.comparing.feeds import bindings
 from coset.comparing.reference import read_program
+from coset.comparing.sizes import bindings
 from coset.egraph.limits import Limits
 from coset.extract.candidates import strayed
 from coset.extract.cost import Printable

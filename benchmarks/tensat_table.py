@@ -31,8 +31,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from benchmarks import headroom, latency_ranks, models, modern_models
-from coset.comparing.feeds import bindings
 from coset.comparing.reference import read_program
+from coset.comparing.sizes import bindings
 from coset.egraph.limits import Limits
 from coset.job.job import Job
 from coset.job.phases import phases_for

@@ -19,10 +19,11 @@ from coset.backends.torch_package import INSTALL, TorchPackage, installed
 from coset.comparing.check import CheckReport
 from coset.comparing.deadline import Talk, within
 from coset.comparing.fault import Made, Runs
-from coset.comparing.feeds import Feed, Sample, bindings
+from coset.comparing.feeds import Feed, Sample
 from coset.comparing.infinities import REORDERED
 from coset.comparing.reference import against_reference, read_program
 from coset.comparing.samples import with_samples
+from coset.comparing.sizes import bindings
 from coset.egraph.limits import Limits
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe

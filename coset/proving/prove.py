@@ -13,10 +13,11 @@ from typing import Any
 
 import coset.dialects
 from coset.comparing.check import CheckReport
-from coset.comparing.feeds import Sample, sampled_sizes
+from coset.comparing.feeds import Sample
 from coset.comparing.infinities import REORDERED
 from coset.comparing.reference import read_program
 from coset.comparing.samples import with_samples
+from coset.comparing.sizes import sampled_sizes
 from coset.comparing.weights import NARROW
 from coset.egraph.limits import Limits
 from coset.frontends.onnx.functions import two_of_one_name

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import coset.dialects
-from coset.comparing.feeds import bindings
 from coset.comparing.fold import Runtime
+from coset.comparing.sizes import bindings
 from coset.egraph.search import Phase
 from coset.ir import dims
 from coset.ir.program import Program

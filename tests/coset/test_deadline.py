@@ -17,8 +17,9 @@ import pytest
 import coset
 from coset.backends.onnxruntime import Session
 from coset.cli import run
-from coset.comparing.check import CheckReport, Difference
+from coset.comparing.check import CheckReport
 from coset.comparing.deadline import MOST_LOST, Talk, Unknown, spared, within
+from coset.comparing.difference import Difference
 from coset.comparing.refused import Refused
 from coset.ir.errors import CosetError, UnboundDim
 

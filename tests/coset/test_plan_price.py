@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from coset.comparing.feeds import bindings
 from coset.comparing.fold import fold
+from coset.comparing.sizes import bindings
 from coset.dialects.hub.terms import broadcast, dot, splat
 from coset.egraph.limits import Limits
 from coset.ir import dims

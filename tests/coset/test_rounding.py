@@ -10,7 +10,8 @@ import onnx.parser
 import pytest
 
 import coset
-from coset.comparing.check import CheckReport, Difference
+from coset.comparing.check import CheckReport
+from coset.comparing.difference import Difference
 from coset.comparing.refused import Refused
 from coset.comparing.rounding import AT_ENDS, by_rounding, only_at_ends, usual
 from coset.console.show import show_optimized
