@@ -37,7 +37,7 @@ from coset.egraph.limits import Limits
 from coset.job.job import Job
 from coset.job.phases import phases_for
 from coset.lowering.planning.primitive import primitive
-from coset.packaging.lower import EVERY_OPSET
+from coset.packaging.searched import EVERY_OPSET
 from coset.searching.solving import solve_task
 from coset.searching.task import Task
 from coset.targets import document

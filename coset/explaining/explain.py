@@ -20,7 +20,8 @@ from coset.ir.suggestions import like, meant
 from coset.job.job import Job
 from coset.job.phases import COMPOSITE, permitted_phases, with_parts
 from coset.optimizing.pipeline import flow_for, suffix
-from coset.packaging.lower import DIALECT, searched
+from coset.packaging.asked import DIALECT
+from coset.packaging.searched import searched
 from coset.rules.definition import is_defined
 from coset.rules.equation import NUMERICS_ORDER
 from coset.rules.pattern import Application

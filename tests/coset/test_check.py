@@ -21,7 +21,7 @@ from coset.comparing.usual_outputs import usual_sizes
 from coset.egraph.limits import Limits
 from coset.frontends.onnx.model import import_model
 from coset.job.job import Job
-from coset.packaging.lower import searched
+from coset.packaging.searched import searched
 from coset.targets.running import Running
 from coset.targets.target import get_target
 

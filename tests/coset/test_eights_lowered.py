@@ -17,7 +17,7 @@ from coset.ir.program import Program
 from coset.ir.term import input_term
 from coset.ir.types import DTYPES, F32, TensorType
 from coset.packaging import lower
-from coset.packaging.lower import Check
+from coset.packaging.asked import Check, Lowering
 from coset.pricing.judge import has_eights
 from coset.pricing.kernel_options import IMPRECISE, SHORT_NOISE, TF32_NOISE, eights_for, noise, options_for
 from coset.pricing.plan_price import PlanPrices
@@ -112,7 +112,7 @@ def test_models_are_multiplied_in_8_bits_where_that_is_allowed(name: str, target
     pytest.importorskip("triton")
     if name == "stablehlo":
         pytest.importorskip("torch_mlir")
-    asked = lower.Lowering(
+    asked = Lowering(
         MODELS[name](tmp_path), get_target(target), numerics, Limits(seconds=20, nodes=4000), check=Check.INTERPRETED, code="triton"
     )
     report = lower.lower(asked, tmp_path / "out")

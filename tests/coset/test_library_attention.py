@@ -227,7 +227,7 @@ def test_a_package_gives_the_same(name: str, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     from coset.lowering.package.plan import planned_package
     from coset.lowering.package.program import write_package
-    from coset.packaging.lower import in_a_child
+    from coset.packaging.asked import in_a_child
 
     roots, sizes = CASES[name]
     program = draft(roots)
@@ -267,7 +267,7 @@ def test_the_shape_of_an_input_is_taken_at_the_call(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     from coset.lowering.package.plan import planned_package
     from coset.lowering.package.program import write_package
-    from coset.packaging.lower import in_a_child
+    from coset.packaging.asked import in_a_child
 
     rows = symbol("n")
     x = half(rows, 4, 8)

@@ -20,7 +20,7 @@ from coset.job.phases import phases_for
 from coset.lowering.planning.plan import plan
 from coset.lowering.planning.primitive import primitive
 from coset.lowering.triton.source import can_emit
-from coset.packaging.lower import EVERY_OPSET
+from coset.packaging.searched import EVERY_OPSET
 from coset.pricing.judge import Judge, draft
 from coset.pricing.plan_price import PlanPrices
 from coset.rules.definition import evaluate_defined

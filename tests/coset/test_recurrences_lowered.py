@@ -14,7 +14,7 @@ pytest.importorskip("jax")
 from benchmarks.recurrent_programs import Layer, Scan, scans
 from coset.egraph.limits import Limits
 from coset.packaging import lower
-from coset.packaging.lower import Check
+from coset.packaging.asked import Check, Lowering
 from coset.pricing.looping import Loops
 from coset.pricing.machine import Machine
 from coset.pricing.plan_price import PlanPrices
@@ -28,7 +28,7 @@ def lowered(program: Scan | Layer, folder: Path, *, numerics: str = "reassociate
     """The names of the package's kernels; it gave what the program means."""
     check = Check.INTERPRETED if code == "triton" else Check.TORCH
     limits, target = Limits(seconds=20, nodes=4000), get_target("nvidia-h200")
-    asked = lower.Lowering(program.write(folder), target, numerics, limits, code=code, check=check)
+    asked = Lowering(program.write(folder), target, numerics, limits, code=code, check=check)
     report = lower.lower(asked, folder / "out")
     assert report["check"]["ok"]
     return [kernel["name"] for kernel in report["kernels"]]

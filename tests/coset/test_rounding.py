@@ -14,7 +14,7 @@ from coset.comparing.check import CheckReport
 from coset.comparing.difference import Difference
 from coset.comparing.refused import Refused
 from coset.comparing.rounding import AT_ENDS, by_rounding, only_at_ends, usual
-from coset.console.show import show_optimized
+from coset.console.optimized import show_optimized
 from coset.frontends.onnx.model import import_model
 from coset.rules.library import load
 from coset.rules.lock import NAME, Locked, save_lock, text_hash
