@@ -35,7 +35,8 @@ from coset.prove.check import entry_tests, shown_of
 from coset.prove.sample import DTYPES, test_rule
 from coset.rules import syntax
 from coset.rules.elaborate import rules_of
-from coset.rules.instance import Search, instances
+from coset.rules.instance import Search
+from coset.rules.instances import instances
 from coset.rules.library import DEFAULT, read_text, rule_files
 from coset.rules.parser import parse
 from coset.rules.rule import Rule

@@ -20,8 +20,9 @@ from coset.prove.equal import Numbers
 from coset.prove.index import Known
 from coset.prove.sample import numbers_of, sides
 from coset.rules.arithmetic import Oracle
+from coset.rules.attempts import symbols_of
 from coset.rules.definition import is_defined
-from coset.rules.instance import Instance, symbols_of
+from coset.rules.instance import Instance
 from coset.rules.pattern import Variable, applications
 from coset.rules.rule import Rule
 from coset.rules.unify import Binding, bound, solved

@@ -28,7 +28,8 @@ from coset.prove.flat import asks_rank, flat, shapeless
 from coset.prove.opened import types_told
 from coset.prove.ranks import most_rank, open_ranks, positional, rank_gaps
 from coset.rules.algebra import Call, Literal, Ref
-from coset.rules.instance import Search, shapes_given
+from coset.rules.instance import Search
+from coset.rules.instances import shapes_given
 from coset.rules.parts import parts
 from coset.rules.pattern import Application, applications
 from coset.rules.places import FAIR, PLACES, is_open

@@ -15,7 +15,8 @@ from coset.ir.errors import CosetError
 from coset.ir.place import Place
 from coset.ir.registry import all_ops
 from coset.rules import cache, loaded, syntax
-from coset.rules.definition import define_all, definition_texts, definitions, ready_definitions, trials
+from coset.rules.defining import define_all
+from coset.rules.definition import definition_texts, definitions, ready_definitions, trials
 from coset.rules.elaborate import rules_of
 from coset.rules.elaborated import DIALECTS, FileRules, keep, kept, sources
 from coset.rules.lock import NAME, assure, entry_of, read_lock, text_hash

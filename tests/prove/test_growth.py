@@ -22,7 +22,8 @@ from coset.prove.retyped import retyped
 from coset.prove.sample import sides
 from coset.prove.simplex import Contradiction, Limit, largest
 from coset.rules.definition import expand
-from coset.rules.instance import Search, instances
+from coset.rules.instance import Search
+from coset.rules.instances import instances
 from coset.rules.library import RuleSet, load
 from coset.rules.ranges import ALWAYS, COUNTED, NEVER, SOME
 from coset.rules.rule import Rule

@@ -26,7 +26,8 @@ from coset.prove.sample import test_rule as try_rule
 from coset.rules import native as natives
 from coset.rules.elaborate import rules_of
 from coset.rules.format import format_text
-from coset.rules.instance import Search, instances
+from coset.rules.instance import Search
+from coset.rules.instances import instances
 from coset.rules.library import check_files
 from coset.rules.native import native
 from coset.rules.parsed import parse
