@@ -10,17 +10,9 @@ from coset.extract.work import Product as Sides
 from coset.ir import dims
 from coset.ir.term import Term
 from coset.ir.types import F16, F32, DType
-from coset.lowering.kernels.kernel import (
-    Apply,
-    Grouped,
-    Load,
-    Product,
-    Scalar,
-    loops_of,
-    scalars,
-)
+from coset.lowering.kernels.kernel import Apply, Grouped, Load, Product, Scalar, loops_of, scalars
 from coset.lowering.planning.kinds import COSTLY
-from coset.lowering.triton.product import is_plain
+from coset.lowering.triton.operand_tiles import is_plain
 from coset.lowering.triton.scalars import EIGHTS
 from coset.lowering.triton.scales import without_scales
 from coset.lowering.triton.tiling import (
