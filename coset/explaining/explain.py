@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from coset.comparing.reference import read_program
+from coset.egraph.request import Phase
 from coset.egraph.saturate import Saturation, saturate
-from coset.egraph.search import Phase
 from coset.explaining.missing import missing
 from coset.explaining.nearest import Matcher, Near, Unequal, makers_in
 from coset.explaining.words import Words

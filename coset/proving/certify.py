@@ -15,7 +15,7 @@ from coset.comparing.fold import computed, fallback_of_constants, fold
 from coset.dialects.hub.terms import is_splat
 from coset.egraph.chains import is_associativity, product
 from coset.egraph.merging import PRODUCT, SLICE, takes_columns
-from coset.egraph.search import Phase
+from coset.egraph.request import Phase
 from coset.ir.constants import INLINE_ELEMENTS
 from coset.ir.errors import CosetError
 from coset.ir.program import Program

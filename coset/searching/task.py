@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import coset.dialects
 from coset.comparing.fold import Runtime
 from coset.comparing.sizes import bindings
-from coset.egraph.search import Phase
+from coset.egraph.request import Phase
 from coset.ir import dims
 from coset.ir.program import Program
 from coset.ir.term import Term

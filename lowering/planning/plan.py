@@ -39,7 +39,7 @@ from coset.lowering.planning.merging import merge, ordered
 from coset.lowering.planning.packing import packed
 from coset.lowering.planning.parts import Place, stored_in_parts
 from coset.lowering.planning.primitive import primitive
-from coset.lowering.planning.recurrence_places import Recurring, no_kernel, recurring_in
+from coset.lowering.planning.recurring import Recurring, no_kernel, recurring_in
 from coset.lowering.planning.scatter_rows import by_rows
 from coset.lowering.planning.sorting import first_sorted, too_long
 from coset.lowering.planning.splitting import split

@@ -13,8 +13,8 @@ from coset.egraph import ranges
 from coset.egraph.chains import product
 from coset.egraph.limits import Limits
 from coset.egraph.ranges import in_range
+from coset.egraph.request import Phase
 from coset.egraph.saturate import saturate
-from coset.egraph.search import Phase
 from coset.ir.errors import CosetError
 from coset.ir.op import get_op
 from coset.ir.term import Term, input_term, make

@@ -13,8 +13,8 @@ import coset.dialects
 from coset.egraph import ranges
 from coset.egraph.kept_ranges import KeptRanges, _text
 from coset.egraph.limits import Limits
+from coset.egraph.request import Phase
 from coset.egraph.saturate import saturate
-from coset.egraph.search import Phase
 from coset.ir import dims
 from coset.ir.constants import constant_of
 from coset.ir.op import get_op

@@ -16,9 +16,9 @@ import pytest
 
 import coset.dialects
 from coset.egraph.limits import Limits
+from coset.egraph.request import Phase
 from coset.egraph.saturate import saturate
 from coset.egraph.saturated import Saturated
-from coset.egraph.search import Phase
 from coset.ir.term import Term, constant, intern
 from coset.ir.types import TensorType
 from coset.prove.sample import sides
