@@ -31,8 +31,9 @@ from pathlib import Path
 import coset.dialects
 from benchmarks.rule_changes import KINDS, Change, changes
 from coset.ir.errors import CosetError
-from coset.prove.check import entry_tests, shown_of
+from coset.prove.entry_tests import entry_tests
 from coset.prove.sample import DTYPES, test_rule
+from coset.prove.shown import shown_of
 from coset.rules import syntax
 from coset.rules.elaborate import rules_of
 from coset.rules.instance import Search

@@ -12,9 +12,10 @@ from coset.ir.errors import CosetError
 from coset.ir.term import Term, input_term, make, rebuild, topological
 from coset.ir.types import DTYPES, DType, TensorType
 from coset.prove.deadline import look
-from coset.prove.growth import Growth, Stored, growth
+from coset.prove.growth import growth
 from coset.prove.retyped import retyped
 from coset.prove.sample import sides
+from coset.prove.stored import Growth, Stored
 from coset.rules.algebra import Literal
 from coset.rules.applied import matched, right_sides
 from coset.rules.instance import Search

@@ -31,8 +31,9 @@ def check(files: tuple[str, ...], anew: bool, accept: bool, seconds: float, smt:
     import coset.dialects
     from coset.console.verdicts import show_verdicts, verdict_summary
     from coset.job.kernels import kernel_errors
-    from coset.prove.check import prune_locks, verify, weaker, write_lock
+    from coset.prove.check import verify
     from coset.prove.obligations import recording
+    from coset.prove.verdict import prune_locks, weaker, write_lock
     from coset.rules.library import DEFAULT
 
     assert coset.dialects

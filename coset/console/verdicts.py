@@ -13,7 +13,7 @@ from coset.console.tables import CONSOLE, new_table
 
 if TYPE_CHECKING:
     from coset.ir.errors import CosetError
-    from coset.prove.check import Verdict
+    from coset.prove.verdict import Verdict
 
 
 def range_words(grades: Mapping[str, str]) -> str:

@@ -19,8 +19,9 @@ from coset.ir.errors import CosetError
 from coset.ir.op import get_op
 from coset.ir.term import Term, input_term, make
 from coset.ir.types import DTYPES, F16, F32, DType, tensor
-from coset.prove.check import check, check_rules, write_lock
+from coset.prove.check import check, check_rules
 from coset.prove.grades import as_words, entry_grades
+from coset.prove.verdict import write_lock
 from coset.rules import payloads
 from coset.rules.applied import matched
 from coset.rules.definition import definition_of
