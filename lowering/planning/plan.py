@@ -119,15 +119,9 @@ def _in_rows(roots: tuple[Term, ...], inputs: Iterable[Term], limits: Limits, bi
 
 
 def _planned(
-    program: Program,
-    roots: Sequence[Term],
-    attended: Found,
-    limits: Limits,
-    binding: Mapping[str, int],
-    computes: Computes | None,
-    libraries: Libraries | None,
-    walks: int,
-) -> Plan:
+    program: Program, roots: Sequence[Term], attended: Found, limits: Limits, binding: Mapping[str, int], computes: Computes | None,
+    libraries: Libraries | None, walks: int,
+) -> Plan:  # fmt: skip
     """The plan of primitive terms. What turned out to be worth storing when all users were known is stored from the start the next time:
     then its users may join its kernel, as the next step of a recurrence does. The plan that moves least is the one.
 

@@ -171,10 +171,10 @@ def test_a_target_that_is_not_lowered_to_torch_is_refused(tmp_path: Path) -> Non
 
 
 def test_a_missing_torch_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(lower, "installed", lambda: False)
+    monkeypatch.setattr(compared, "installed", lambda: False)
     assert run(["lower", str(mlp(tmp_path)), "--target", TARGET, "-o", str(tmp_path / "out")]) == 0
     assert [line for line in capsys.readouterr().err.splitlines() if "torch" in line] == [
-        f"not checked: torch is not installed: {lower.INSTALL}"
+        f"not checked: torch is not installed: {compared.INSTALL}"
     ]
 
 

@@ -107,7 +107,7 @@ def _searched(rules: list[Rule]) -> tuple[frozenset[int], int]:
 
 def test_a_search_keeps_what_it_found_and_finds_the_same_with_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranges, "KEPT", KeptRanges())
-    monkeypatch.setattr("coset.egraph.search.KEPT", ranges.KEPT)
+    monkeypatch.setattr("coset.egraph.serving.KEPT", ranges.KEPT)
     rules = _opening()
     first = _searched(rules)
     assert first[0], "what a Gelu in f16 has inside is too heavy"
