@@ -49,7 +49,7 @@ WAYS = {"triton": Check.INTERPRETED, "torch": Check.TORCH, "aten": Check.TORCH}
 @pytest.mark.parametrize("code", WAYS)
 @pytest.mark.parametrize("name", sampled([*MODELS, "training_step"], 2))
 def test_a_model_becomes_a_package_that_computes_the_same(name: str, code: str, tmp_path: Path) -> None:
-    """Within 32 times the rounding noise of the model itself, plus 64 roundings of the largest element (`coset.comparing.check`)."""
+    """Within 32 times the rounding noise of the model itself, plus 64 roundings of the largest element (`coset.comparing.difference`)."""
     model = training_step(tmp_path) if name == "training_step" else saved(name, tmp_path)
     asked = Lowering(model, get_target(TARGET), limits=Limits(seconds=20, nodes=4000), code=code, check=WAYS[code])
     if code == "triton":
