@@ -89,6 +89,45 @@ def _end(options: Any, late: threading.Event) -> None:
     options.terminate = True  # looked at between nodes, and in each turn of a loop
 
 
+def _session_options(
+    level: str, threads: int, folder: Path | None, entries: Mapping[str, str], *, profile: bool, arena: bool
+) -> onnxruntime.SessionOptions:
+    if level not in LEVELS:
+        raise CosetError(f"there is no level `{level}`", help=f"levels: {', '.join(LEVELS)}")
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = LEVELS[level]
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 4
+    options.enable_profiling = profile
+    options.enable_cpu_mem_arena = arena
+    if profile:
+        options.profile_file_prefix = str(Path(tempfile.mkdtemp(prefix="coset-profile-")) / "ort")
+    for library in LIBRARIES:
+        options.register_custom_ops_library(library)
+    if folder is not None:
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
+    for key, value in entries.items():
+        options.add_session_config_entry(key, value)
+    return options
+
+
+def _loaded(model: str | Path | bytes, options: onnxruntime.SessionOptions, disabled: Sequence[str]) -> onnxruntime.InferenceSession:
+    if not isinstance(model, bytes) and not _is_unicode(str(model)):
+        said = str(model).encode(errors="backslashreplace").decode()
+        raise CosetError(f"ONNX Runtime opens no path that is not UTF-8: {said}", help="rename the file, or its folder")
+    source = model if isinstance(model, bytes) else str(model)
+    try:
+        return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"], disabled_optimizers=set(disabled))
+    except Exception as error:  # the binding raises a dozen classes of its own and RuntimeError
+        kind = NotLoaded if any(word in str(error) for word in _UNKNOWN) else CosetError
+        help = "kernels for ops of its own come with --custom-op-library" if _UNKNOWN[1] in str(error) else ""
+        raise kind(f"ONNX Runtime does not load {_called(model)}: {_first_line(error)}", help=help) from None
+
+
+def _called(model: str | Path | bytes) -> str:
+    return "the model" if isinstance(model, bytes) else f"`{model}`"
+
+
 class Session:
     """A loaded model. `level` off is the oracle: no graph optimization at all."""
 
@@ -113,39 +152,12 @@ class Session:
         Raises:
             CosetError: there is no such level, or ONNX Runtime does not load the model.
         """
-        if level not in LEVELS:
-            raise CosetError(f"there is no level `{level}`", help=f"levels: {', '.join(LEVELS)}")
-        options = onnxruntime.SessionOptions()
-        options.graph_optimization_level = LEVELS[level]
-        options.intra_op_num_threads = threads
-        options.log_severity_level = 4
-        options.enable_profiling = profile
-        options.enable_cpu_mem_arena = arena
-        if profile:
-            options.profile_file_prefix = str(Path(tempfile.mkdtemp(prefix="coset-profile-")) / "ort")
         self._watched = watched
-        for library in LIBRARIES:
-            options.register_custom_ops_library(library)
-        if folder is not None:
-            options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
-        for key, value in (entries or {}).items():
-            options.add_session_config_entry(key, value)
-        name = "the model" if isinstance(model, bytes) else f"`{model}`"
-        if not isinstance(model, bytes) and not _is_unicode(str(model)):
-            said = str(model).encode(errors="backslashreplace").decode()
-            raise CosetError(f"ONNX Runtime opens no path that is not UTF-8: {said}", help="rename the file, or its folder")
-        source = model if isinstance(model, bytes) else str(model)
-        try:
-            self._session = onnxruntime.InferenceSession(
-                source, options, providers=["CPUExecutionProvider"], disabled_optimizers=set(disabled)
-            )
-        except Exception as error:  # the binding raises a dozen classes of its own and RuntimeError
-            kind = NotLoaded if any(word in str(error) for word in _UNKNOWN) else CosetError
-            help = "kernels for ops of its own come with --custom-op-library" if _UNKNOWN[1] in str(error) else ""
-            raise kind(f"ONNX Runtime does not load {name}: {_first_line(error)}", help=help) from None
+        options = _session_options(level, threads, folder, entries or {}, profile=profile, arena=arena)
+        self._session = _loaded(model, options, disabled)
         maps = [value for value in self._session.get_inputs() if value.type.startswith("map(") and value.type not in _MAPS]
         if maps:
-            raise NotLoaded(f"ONNX Runtime takes no {maps[0].type} from Python, which the input `{maps[0].name}` of {name} is")
+            raise NotLoaded(f"ONNX Runtime takes no {maps[0].type} from Python, which the input `{maps[0].name}` of {_called(model)} is")
         self.inputs = tuple(value.name for value in self._session.get_inputs())
         self.defaults = tuple(value.name for value in self._session.get_overridable_initializers())
         self.outputs = tuple(value.name for value in self._session.get_outputs())

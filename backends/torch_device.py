@@ -27,11 +27,7 @@ def prepare(device: str) -> Callable[[dict[str, Any], list[bytes], Path], Answer
     from coset.lowering.package.tiles import described  # as packages make them; it imports Triton
 
     def answer(request: dict[str, Any], arrays: list[bytes], folder: Path) -> Answer:
-        memory = [torch.full((len(array) + 2 * GUARD + _ALIGNED,), POISON, dtype=torch.uint8, device=device) for array in arrays]
-        starts = [GUARD + -(block.data_ptr() + GUARD) % _ALIGNED for block in memory]
-        for block, start, array in zip(memory, starts, arrays, strict=True):
-            if array:
-                block[start : start + len(array)] = torch.frombuffer(bytearray(array), dtype=torch.uint8).to(device)
+        memory, starts = _guarded(arrays, device)
         module = imported(request["source"], folder)
 
         def tensor(number: int, type: str) -> Any:
@@ -57,15 +53,32 @@ def prepare(device: str) -> Callable[[dict[str, Any], list[bytes], Path], Answer
             whole = [block.cpu().numpy() for block in memory]
         except RuntimeError as error:  # after a bad access the context is lost: the next request needs another process
             return {"error": f"{type(error).__name__}: {error}", "last": device != "cpu"}, []
-        found = []
-        for place, (block, start, array) in enumerate(zip(whole, starts, arrays, strict=True)):
-            end = start + len(array)
-            if (block[:start] != POISON).any() or (block[end:] != POISON).any():
-                return {"error": f"buffer {place} of {len(array)} bytes: a store went outside"}, []
-            found.append(block[start:end].tobytes())
-        return {}, found
+        return _unspoiled(whole, starts, arrays)
 
     return answer
+
+
+def _guarded(arrays: list[bytes], device: str) -> tuple[list[Any], list[int]]:
+    """The arrays in blocks of memory that are poisoned around them, and where each begins."""
+    import torch
+
+    memory = [torch.full((len(array) + 2 * GUARD + _ALIGNED,), POISON, dtype=torch.uint8, device=device) for array in arrays]
+    starts = [GUARD + -(block.data_ptr() + GUARD) % _ALIGNED for block in memory]
+    for block, start, array in zip(memory, starts, arrays, strict=True):
+        if array:
+            block[start : start + len(array)] = torch.frombuffer(bytearray(array), dtype=torch.uint8).to(device)
+    return memory, starts
+
+
+def _unspoiled(whole: list[Any], starts: list[int], arrays: list[bytes]) -> Answer:
+    """What the arrays are now; an error where something was stored beside one."""
+    found = []
+    for place, (block, start, array) in enumerate(zip(whole, starts, arrays, strict=True)):
+        end = start + len(array)
+        if (block[:start] != POISON).any() or (block[end:] != POISON).any():
+            return {"error": f"buffer {place} of {len(array)} bytes: a store went outside"}, []
+        found.append(block[start:end].tobytes())
+    return {}, found
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from coset.ir.program import Program
 from coset.job.job import Job
 from coset.lowering.arranging.layouts import turned
 from coset.lowering.kernels.kernel import Library
-from coset.packaging.lower import searched
+from coset.packaging.searched import searched
 from coset.pricing.plan_price import PlanPrices
 from coset.pricing.windows import Planning
 from coset.targets.target import Target, get_target

@@ -22,7 +22,8 @@ from benchmarks.gpu_modules import BLOCKS, Block, drawn
 from benchmarks.gpu_turn import turn
 from coset.comparing.timing import Protocol, ratio
 from coset.egraph.limits import Limits
-from coset.packaging.lower import Check, Lowering, lower
+from coset.packaging.asked import Check, Lowering
+from coset.packaging.lower import lower
 from coset.targets.target import get_target
 
 KINDS: dict[str, tuple[dict[str, Callable[[bool], Block]], tuple[str, ...]]] = {

@@ -27,7 +27,8 @@ from coset.lowering.package import plan as package_plan
 from coset.lowering.triton.launch import Emission, Options
 from coset.lowering.triton.shared import emitted, functions_of
 from coset.lowering.triton.source import emit, module_of
-from coset.packaging.lower import Check, Lowering, lower
+from coset.packaging.asked import Check, Lowering
+from coset.packaging.lower import lower
 from coset.targets.target import Target, get_target
 
 MODELS = ("bert_12l_d192", "bert_2l", "vit_ti16_2l_sdpa", "gpt2_4l_d256_static", "llama_2l_static", "resnet50_w025", "lstm_bi")

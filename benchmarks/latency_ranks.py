@@ -22,8 +22,8 @@ from benchmarks.measure import Oracle
 from benchmarks.rivals import Options, open_ort
 from coset.backends.onnxruntime import LEVELS
 from coset.comparing import timing
-from coset.comparing.feeds import bindings
 from coset.comparing.reference import read_program
+from coset.comparing.sizes import bindings
 from coset.egraph.limits import Limits
 from coset.extract.candidates import strayed
 from coset.extract.cost import Printable
@@ -35,7 +35,7 @@ from coset.job.phases import COMPOSITE, LAST, phases_for
 from coset.lowering.onnx.model import highest_opset, printable, write
 from coset.lowering.planning.primitive import primitive
 from coset.optimizing import running
-from coset.packaging.lower import EVERY_OPSET
+from coset.packaging.searched import EVERY_OPSET
 from coset.searching.solving import Searched, finish, solve_task
 from coset.searching.task import Task
 from coset.targets.running import Running

@@ -24,7 +24,8 @@ from coset.ir.term import Term, topological
 from coset.ir.types import DType, TensorType
 from coset.rules.algebra import Call, Scalar
 from coset.rules.definition import evaluate_defined
-from coset.rules.instance import Instance, Search, instances
+from coset.rules.instance import Instance, Search
+from coset.rules.instances import instances
 from coset.rules.parts import parts
 from coset.rules.rule import Rule
 

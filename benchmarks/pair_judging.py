@@ -20,7 +20,7 @@ from onnx import helper
 from benchmarks.pair_edits import Edit
 from benchmarks.pair_seeds import Feed, Seed, in_one_type
 from coset.backends.onnxruntime import Session
-from coset.comparing.check import difference
+from coset.comparing.difference import difference
 from coset.comparing.noise import floating, largest_step, moved, nudge, wide
 from coset.comparing.reference import read_program, values_of
 from coset.ir.errors import CosetError

@@ -42,7 +42,8 @@ from coset.ir.op import Array
 from coset.ir.term import Term, topological
 from coset.ir.types import DTYPES, DType, TensorType
 from coset.rules.definition import evaluate_defined, expand, is_defined
-from coset.rules.instance import Instance, instances
+from coset.rules.instance import Instance
+from coset.rules.instances import instances
 from coset.rules.library import load
 from coset.rules.lock import entry_of
 from coset.rules.rule import Rule

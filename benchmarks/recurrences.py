@@ -18,7 +18,8 @@ from unittest.mock import patch
 
 from benchmarks.recurrent_programs import Layer, Scan, scans
 from coset.egraph.limits import Limits
-from coset.packaging.lower import Check, Lowering, lower
+from coset.packaging.asked import Check, Lowering
+from coset.packaging.lower import lower
 from coset.pricing.looping import Loops
 from coset.targets.target import Target, get_target
 

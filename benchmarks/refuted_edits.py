@@ -30,7 +30,7 @@ import onnx
 from benchmarks import feeds, headroom, models
 from benchmarks.edits import Edit, Sites
 from coset.backends.onnxruntime import Session
-from coset.comparing.check import difference
+from coset.comparing.difference import difference
 from coset.comparing.feeds import Feed
 from coset.comparing.noise import largest_step, moved, nudged
 from coset.comparing.reference import read_program

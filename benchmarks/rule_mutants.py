@@ -31,11 +31,13 @@ from pathlib import Path
 import coset.dialects
 from benchmarks.rule_changes import KINDS, Change, changes
 from coset.ir.errors import CosetError
-from coset.prove.check import entry_tests, shown_of
+from coset.prove.entry_tests import entry_tests
 from coset.prove.sample import DTYPES, test_rule
+from coset.prove.shown import shown_of
 from coset.rules import syntax
 from coset.rules.elaborate import rules_of
-from coset.rules.instance import Search, instances
+from coset.rules.instance import Search
+from coset.rules.instances import instances
 from coset.rules.library import DEFAULT, read_text, rule_files
 from coset.rules.parser import parse
 from coset.rules.rule import Rule

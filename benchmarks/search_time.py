@@ -20,8 +20,8 @@ import numpy as np
 import coset.dialects
 from coset.egraph.chains import order_chains, product
 from coset.egraph.limits import Limits
+from coset.egraph.request import Phase
 from coset.egraph.saturate import saturate
-from coset.egraph.search import Phase
 from coset.extract.products import product_seconds
 from coset.extract.select import select
 from coset.ir.term import Term, input_term, topological

@@ -27,7 +27,8 @@ from benchmarks.gpu_modules import Bottleneck, Classifier, Transformer, UNet
 from coset.comparing.timing import Protocol, ratio
 from coset.compiling import forget_graphs
 from coset.ir.errors import CosetError
-from coset.packaging.lower import Lowering, lower
+from coset.packaging.asked import Lowering
+from coset.packaging.lower import lower
 from coset.targets.target import get_target
 
 

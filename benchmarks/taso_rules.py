@@ -36,7 +36,7 @@ from coset.ir.term import Term, exact_key, topological
 from coset.job.job import Job
 from coset.job.phases import phases_for
 from coset.lowering.planning.primitive import primitive
-from coset.packaging.lower import EVERY_OPSET
+from coset.packaging.searched import EVERY_OPSET
 from coset.searching.solving import search_roots
 from coset.searching.task import Task
 from coset.targets.target import Rate, get_target

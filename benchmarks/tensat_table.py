@@ -31,20 +31,20 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from benchmarks import headroom, latency_ranks, models, modern_models
-from coset.comparing.feeds import bindings
 from coset.comparing.reference import read_program
+from coset.comparing.sizes import bindings
 from coset.egraph.limits import Limits
 from coset.job.job import Job
 from coset.job.phases import phases_for
 from coset.lowering.planning.primitive import primitive
-from coset.packaging.lower import EVERY_OPSET
+from coset.packaging.searched import EVERY_OPSET
 from coset.searching.solving import solve_task
 from coset.searching.task import Task
 from coset.targets import document
 from coset.targets.target import Rate, Target, get_target
 
 ROOT = Path(__file__).resolve().parent.parent
-PRICES = ("extract/cost.py", "extract/work.py", "coset/pricing/plan_price.py")
+PRICES = ("extract/cost.py", "extract/work.py", "coset/pricing/*.py")
 TENSAT = {  # graph: TASO's search s, TENSAT's search s, TASO's and TENSAT's speed-up %, from the paper
     "taso_bert": (13.6, 1.4, 8.5, 9.2),
     "taso_resnext50": (25.3, 0.7, 5.5, 8.8),
@@ -97,7 +97,7 @@ class Row:
 
 def frozen(target: str) -> str:
     """A hash over the files that the target's numbers and forms are read from, and over the code that makes seconds of them."""
-    paths = [*(file.path for file in document.own_document(target).files), *(ROOT / name for name in PRICES)]
+    paths = [*(file.path for file in document.own_document(target).files), *(path for name in PRICES for path in sorted(ROOT.glob(name)))]
     return sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:16]
 
 

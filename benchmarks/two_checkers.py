@@ -33,8 +33,9 @@ import onnx
 import onnx.parser
 
 import coset.dialects
-from coset.comparing.feeds import bindings, cases
+from coset.comparing.feeds import cases
 from coset.comparing.reference import read_program
+from coset.comparing.sizes import bindings
 from coset.ir.constants import Constant, constant_of
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program

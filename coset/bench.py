@@ -8,9 +8,10 @@ from functools import partial
 from typing import Any
 
 from coset.backends.onnxruntime import Session
-from coset.comparing.feeds import Feed, Sample, bindings, cases
+from coset.comparing.feeds import Feed, Sample, cases
 from coset.comparing.reference import is_stablehlo
 from coset.comparing.samples import with_samples
+from coset.comparing.sizes import bindings
 from coset.comparing.timing import Program, Protocol, Timing, measure
 from coset.frontends.onnx.model import import_model
 from coset.ir.errors import CosetError

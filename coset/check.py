@@ -1,5 +1,6 @@
 """For scripts: how far two arrays are apart. The comparison itself is in `coset/comparing/`."""
 
-from coset.comparing.check import CheckReport, difference
+from coset.comparing.check import CheckReport
+from coset.comparing.difference import difference
 
 __all__ = ["CheckReport", "difference"]

@@ -24,7 +24,8 @@ from coset.ir.errors import CosetError
 from coset.ir.extras import MissingExtra
 from coset.ir.suggestions import like
 from coset.job.own_rules import not_shown_lines
-from coset.packaging.lower import Check, Lowering, lower
+from coset.packaging.asked import Check, Lowering
+from coset.packaging.lower import lower
 from coset.pricing.plan_price import PlanPrices
 from coset.rules.equation import NUMERICS_ORDER
 from coset.targets.target import Target, all_targets, get_target

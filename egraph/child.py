@@ -21,7 +21,8 @@ from typing import IO, Any
 import coset.ir.sent
 from coset.egraph.door import EngineError, EnginePanic, keep_engines
 from coset.egraph.growth import Step
-from coset.egraph.search import Search, serve
+from coset.egraph.search import Search
+from coset.egraph.serving import serve
 from coset.egraph.snapshot import Snapshot
 from coset.ir.errors import CosetError
 from coset.ir.forked import DYING, how_it_ended, limit_memory, settle

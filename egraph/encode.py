@@ -21,11 +21,9 @@ from functools import cached_property
 from itertools import combinations
 
 from coset.egraph import door, fractions
-from coset.egraph import facts as numbers
 from coset.egraph.edges import Edge
 from coset.egraph.pieces import Piece, cut
-from coset.egraph.tables import Tables, is_static
-from coset.ir.term import Term
+from coset.egraph.tables import Tables
 from coset.rules.parts import variables as pattern_variables
 from coset.rules.pattern import Application, Variable, applications
 from coset.rules.rule import Rule
@@ -371,34 +369,6 @@ def _paths(nodes: Sequence[Application], place: Mapping[str, str], first: int) -
 
 def _operands(node: Application, prefix: str, place: Mapping[str, str], first: int = 0) -> str:
     return " ".join(place[o.name] if isinstance(o, Variable) else f"{prefix}{o.index - first}" for o in node.operands)
-
-
-def graph_commands(numbers: Mapping[Term, int], tables: Tables) -> list[door.Command]:
-    """Commands that enter the terms (operands come first in `numbers`), each under its number, with its type."""
-    commands: list[door.Command] = []
-    for term, number in numbers.items():
-        operands = [door.call("term", door.integer(numbers[operand])) for operand in term.operands]
-        payload = tables.payload(term.attributes, term.regions)
-        node = door.call(tables.constructor(term.op, len(term.operands)), *operands, door.integer(payload))
-        commands.append(door.set_("term", [door.integer(number)], node))
-        type_number = tables.types.number(term.type)
-        commands.append(door.insert("type_of", door.call("term", door.integer(number)), door.integer(type_number)))
-    return commands
-
-
-def static_facts(tables: Tables, types_from: int, payloads_from: int, asked: Sequence[str]) -> list[door.Command]:
-    """Facts about the table entries from the given numbers on: which hold no dim symbol, and what is `asked` of numbers."""
-    commands = [
-        door.insert("static_type", door.integer(i))
-        for i in range(types_from, len(tables.types.values))
-        if is_static(tables.types.values[i])
-    ]
-    for i in range(payloads_from, len(tables.payloads.values)):
-        if is_static(tables.payloads.values[i][0]):
-            commands.append(door.insert("static_payload", door.integer(i)))
-        if asked:
-            commands += numbers.rows(i, tables.payloads.values[i][0], asked)
-    return commands
 
 
 def row(relation: str, encoded: EncodedRule, key: Sequence[int], *numbers: int) -> door.Command:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from coset.egraph.search import Phase
+    from coset.egraph.request import Phase
     from coset.rules.rule import Rule
 
 

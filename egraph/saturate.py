@@ -12,8 +12,10 @@ from coset.egraph.child import Outcome, search_in_child
 from coset.egraph.growth import SILENT, Step, Watch
 from coset.egraph.limits import Limits
 from coset.egraph.log import Decoder
+from coset.egraph.request import Phase, Request
 from coset.egraph.saturated import ENode, Saturated
-from coset.egraph.search import Phase, Request, Search, serve
+from coset.egraph.search import Search
+from coset.egraph.serving import serve
 from coset.egraph.snapshot import Snapshot
 from coset.ir.op import get_op
 from coset.ir.term import Term, topological

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from coset.egraph import barring, door, edges, facts, fractions
@@ -24,20 +24,18 @@ from coset.egraph.encode import (
     declarations,
     encode_rule,
     find_texts,
-    graph_commands,
     plan_text,
     row,
     rulesets,
-    static_facts,
 )
+from coset.egraph.graph_commands import graph_commands, static_facts
 from coset.egraph.growth import Counts, Step, step_of
-from coset.egraph.limits import Limits
 from coset.egraph.log import Recorder
-from coset.egraph.ranges import KEPT, in_range, too_heavy
+from coset.egraph.ranges import in_range, too_heavy
 from coset.egraph.relevance import relevant
+from coset.egraph.request import Phase, Request
 from coset.egraph.snapshot import Snapshot, take
 from coset.egraph.tables import Tables
-from coset.ir.errors import CosetError
 from coset.ir.term import AttributeItems, Term, topological
 from coset.ir.types import TupleType
 from coset.rules import payloads
@@ -46,36 +44,6 @@ from coset.rules.judges import provide
 from coset.rules.rule import Rule
 
 WAITING = 10_000  # matches, above which those that were refused are dropped
-
-
-@dataclass(frozen=True)
-class Phase:
-    """Rules that run together until nothing new is found or the iterations are spent. One that `seeks` is there for these ops,
-    which its definitions find: where none of them can be found, none of its rules is run. Further definitions find their parts."""
-
-    name: str
-    rules: tuple[Rule, ...]
-    seeks: frozenset[str] | None = None
-
-    def where(self, keep: Callable[[Rule], bool]) -> Phase:
-        """The phase with the rules of which `keep` is true."""
-        return replace(self, rules=tuple(filter(keep, self.rules)))
-
-    def is_idle(self, ops: Iterable[str]) -> bool:
-        """True where it seeks, and can find nothing over `ops` (with numbers of operands, as in `Rule.reads`)."""
-        return self.seeks is not None and not relevant((self,), ops)[0].rules
-
-
-@dataclass(frozen=True)
-class Request:
-    """A search: the roots, equalities already shown (term, equal term), the phases in order, and the limits."""
-
-    roots: tuple[Term, ...]
-    equalities: tuple[tuple[Term, Term], ...]
-    phases: tuple[Phase, ...]
-    limits: Limits
-    logged: bool = False
-    counted: bool = False
 
 
 @dataclass
@@ -462,60 +430,3 @@ class Conflict(Exception):
         super().__init__(types)
         self.rule = rule
         self.types = types
-
-
-def conflict_error(request: Request, conflict: Conflict) -> CosetError:
-    """The user's error for a conflict, with the rule that makes it: found by running again, one rule after the other."""
-    culprit = conflict.rule
-    if culprit is None:
-        try:
-            for _ in Search(request, stepwise=True).run():
-                pass
-        except Conflict as again:
-            culprit = again.rule
-    if culprit is None:
-        return CosetError(f"the program itself makes one value of two types, {conflict.types}")
-    return CosetError(
-        f"rule `{culprit.name}` is unsound: it makes one value of two types, {conflict.types}",
-        place=culprit.place,
-        help="guard the rule with a condition on the types, or leave it out",
-    )
-
-
-CHECKPOINT_SECONDS = 3.0  # before the first checkpoint, where there is time for four of them; most searches are over by then
-ENODE_SECONDS = 16e-6  # for a snapshot with one e-node more, until one was taken
-LONGER = 3  # times the last iteration: what the next may take
-RECEIVING = 1.3  # how much longer it takes until a snapshot is of use to who asked
-Send = Callable[[tuple[str, Any]], None]
-
-
-def serve(search: Search, send: Send) -> None:
-    """Run `search`, sending ("step", Step) after each iteration, ("snapshot", Snapshot)... and at the end ("done", Snapshot), or
-    ("error", CosetError), before which a ("conflict", types) tells that a rule is looked for.
-
-    A checkpoint costs time: they take about a tenth of the search. One more is made where the next iteration may well come to no end.
-    """
-    quiet_until = search.started + min(CHECKPOINT_SECONDS, search.request.limits.seconds / 4)
-    rate, begun = ENODE_SECONDS, time.monotonic()
-    told = 0
-    try:
-        for stop in search.run():
-            now = time.monotonic()
-            for step in search.steps[told:]:
-                send(("step", step))
-            told = len(search.steps)
-            search.reserve = RECEIVING * rate * search.enodes()
-            if stop != "partial":
-                KEPT.save()  # before it is sent: then this process is ended
-                send(("done", search.snapshot(stop)))
-            elif now >= quiet_until or search.deadline - now < LONGER * (now - begun) + search.reserve:
-                send(("snapshot", search.snapshot(stop)))
-                taken = time.monotonic() - now
-                rate = taken / max(search.enodes(), 1)
-                quiet_until = now + 10 * taken
-            begun = time.monotonic()
-    except Conflict as conflict:
-        send(("conflict", conflict.types))
-        send(("error", conflict_error(search.request, conflict)))
-    except CosetError as error:
-        send(("error", error))

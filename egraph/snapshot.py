@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -59,13 +59,7 @@ def take(search: Search, stop: str) -> Snapshot:
     class_of_term = {read(row.inputs[0]): row.output for row in tables["term"].rows}
     roots = [class_of_term[search.numbers[term]] for term in search.request.roots]
     dense = _reach(roots, nodes_of)
-
-    nodes: list[list[Node]] = [[] for _ in dense]
-    index: dict[Any, tuple[int, int]] = {}  # (constructor, operand values, payload) -> (class, position)
-    for value, number in dense.items():
-        for name, operands, payload in nodes_of[value]:
-            index[name, operands, payload] = (number, len(nodes[number]))
-            nodes[number].append((name, tuple([dense[o] for o in operands]), payload))
+    nodes, index = _numbered(dense, nodes_of)
     types: list[list[int]] = [[] for _ in dense]
     for row in tables["type_of"].rows:
         value, number = row.inputs
@@ -92,6 +86,19 @@ def take(search: Search, stop: str) -> Snapshot:
         {name: (op.name, arity) for name, (op, arity) in search.tables.constructors.items()},
         None if search.recorder is None else search.recorder.log, heavy,
     )  # fmt: skip
+
+
+def _numbered(
+    dense: Mapping[Any, int], nodes_of: Mapping[Any, list[tuple[str, tuple[Any, ...], int]]]
+) -> tuple[list[list[Node]], dict[Any, tuple[int, int]]]:
+    """The nodes of each class, and where each stands: its class and its position, by constructor, operand values and payload."""
+    nodes: list[list[Node]] = [[] for _ in dense]
+    index: dict[Any, tuple[int, int]] = {}
+    for value, number in dense.items():
+        for name, operands, payload in nodes_of[value]:
+            index[name, operands, payload] = (number, len(nodes[number]))
+            nodes[number].append((name, tuple([dense[o] for o in operands]), payload))
+    return nodes, index
 
 
 def _reach(roots: list[Any], nodes_of: dict[Any, list[tuple[str, tuple[Any, ...], int]]]) -> dict[Any, int]:

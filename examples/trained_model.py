@@ -15,7 +15,7 @@ from pathlib import Path
 from coset.backends.onnxruntime import Session
 from coset.bench import working_feed
 from coset.comparing.timing import Protocol, measure
-from coset.console.show import show_optimized
+from coset.console.optimized import show_optimized
 from coset.optimizing.pipeline import optimize
 
 PACKAGE, MODEL = "rapidocr-onnxruntime", "ch_PP-OCRv4_det_infer.onnx"

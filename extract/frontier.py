@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -195,16 +196,21 @@ class _Walk:
         parents = np.concatenate([each[0] for each in found])
         ways = np.concatenate([np.full(len(each[0]), each[1], np.int16) for each in found])
         self.sets, self.costs, self.least = (np.concatenate([each[part] for each in found]) for part in (2, 3, 4))
-        order = np.lexsort((self.costs, self.sets))
-        sets = self.sets[order]
-        order = order[np.concatenate([[True], sets[1:] != sets[:-1]])] if len(order) else order  # of equal sets the cheapest
-        self.sets, self.costs, self.least = self.sets[order], self.costs[order], self.least[order]
-        self.room -= len(order)
+        order = self._keep_cheapest()
         for member in group.members:
             if member in self.slot:
                 self.free.append(self.slot.pop(member))
         fits = 0 < len(order) <= AT_ONCE and self.room >= 0
         return _Step(group, parents[order].astype(np.int32), ways[order]) if fits else None
+
+    def _keep_cheapest(self) -> Any:
+        """Of equal sets keep the cheapest; the places of those that stay."""
+        order = np.lexsort((self.costs, self.sets))
+        sets = self.sets[order]
+        order = order[np.concatenate([[True], sets[1:] != sets[:-1]])] if len(order) else order
+        self.sets, self.costs, self.least = self.sets[order], self.costs[order], self.least[order]
+        self.room -= len(order)
+        return order
 
     def _bits(self, numbers: Iterable[int]) -> np.uint64:
         return np.uint64(sum(1 << self.slot[number] for number in numbers))

@@ -183,15 +183,20 @@ def solve_exactly(problem: Problem, upper: float, *, nodes: int, seconds: float,
         picks = program.picks(result.x)
         cycles = _cycles(problem, picks)
         if not cycles:
-            cost = cost_of(problem, picks)
-            bound = min(bound, cost)
-            stop = "nodes" if ended and bound < cost * (1 - PROVED) else stop
-            return Exact(picks if cost < upper * (1 - SAME) else None, bound, stop)
+            return _without_cycles(problem, picks, bound, upper, "" if ended else stop)
         if not ended:
             return Exact(picks, bound, stop)
         for cycle in cycles:
             program.cut(cycle)
     raise AssertionError("order variables left a cycle")
+
+
+def _without_cycles(problem: Problem, picks: Picks, bound: float, upper: float, stop: str) -> Exact:
+    """The answer where picks have no cycle; `stop`: why the search for better ones ended, empty where it had none left to look at."""
+    cost = cost_of(problem, picks)
+    bound = min(bound, cost)
+    stop = stop or ("nodes" if bound < cost * (1 - PROVED) else "optimal")
+    return Exact(picks if cost < upper * (1 - SAME) else None, bound, stop)
 
 
 def _cycles(problem: Problem, picks: Picks) -> list[list[int]]:

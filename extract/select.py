@@ -70,16 +70,9 @@ class Selection:
 
 
 def select(
-    saturated: Saturated,
-    target: Target,
-    binding: Mapping[str, int],
-    limits: Limits | None = None,
-    *,
-    effort: Effort = DEFAULT,
-    printable: Printable | None = None,
-    watch: Watch | None = None,
-    byte_price: float = 0.0,
-) -> Selection:
+    saturated: Saturated, target: Target, binding: Mapping[str, int], limits: Limits | None = None, *, effort: Effort = DEFAULT,
+    printable: Printable | None = None, watch: Watch | None = None, byte_price: float = 0.0,
+) -> Selection:  # fmt: skip
     """The cheapest program found: `binding` gives numbers to the dim symbols.
 
     Of `limits` the seconds hold here too. `printable` says why an op cannot be printed (None: it can), where the printer
@@ -97,16 +90,7 @@ def select(
     pricer = machines.pricer
     constants = folded(saturated, target)
     saturated = without_heavy(saturated, partial(machines.runs, saturated), constants.classes)
-    faces = machines.faces(saturated, constants)
-    start = _source_picks(saturated, faces, effort)
-    solution = _solved(machines, faces, effort, start)
-    if solution is None:  # what is too large to store may have no kernel that makes it at run time
-        constants = _stored_whatever_size(saturated, constants)
-        faces = machines.faces(saturated, constants)
-        start = _source_picks(saturated, faces, effort)
-        solution = _solved(machines, faces, effort, start)
-    if solution is None:
-        raise _without_form(saturated, faces, machines)
+    constants, faces, start, solution = _with_constants(saturated, machines, constants, effort)
     if watch is not None:
         watch(Named(faces.problem, [[_name(saturated, origin) for origin in origins] for origins in faces.origins]))
     if byte_price:
@@ -123,6 +107,27 @@ def select(
     return Selection(
         terms, solution.cost, input_cost, solution.lower_bound, method, chosen, storable, pricer.sizes.assumed, placement, choices
     )
+
+
+def _with_constants(
+    saturated: Saturated, machines: Machines, constants: Folded, effort: Effort
+) -> tuple[Folded, Faces, Picks | None, Solution]:
+    """The problem with its solution, and what it starts from; constants that are too large are stored if there is none without them.
+
+    Raises:
+        CosetError: there is none.
+    """
+    faces = machines.faces(saturated, constants)
+    start = _source_picks(saturated, faces, effort)
+    solution = _solved(machines, faces, effort, start)
+    if solution is None:  # what is too large to store may have no kernel that makes it at run time
+        constants = _stored_whatever_size(saturated, constants)
+        faces = machines.faces(saturated, constants)
+        start = _source_picks(saturated, faces, effort)
+        solution = _solved(machines, faces, effort, start)
+    if solution is None:
+        raise _without_form(saturated, faces, machines)
+    return constants, faces, start, solution
 
 
 def _solved(machines: Machines, faces: Faces, effort: Effort, start: Picks | None) -> Solution | None:

@@ -132,7 +132,13 @@ def _solve_part(part: Part, start: Picks | None, effort: Effort, end: float) -> 
         found, cost = (found, cost) if short is None else (short, cost_of(problem, short))
         if finished:
             return Solution(found, cost, cost, "exact")
-    searched = search(problem, found, end=end)
+    return _searched(problem, found, effort, end)
+
+
+def _searched(problem: Problem, known: Picks, effort: Effort, end: float) -> Solution:
+    """The solution by search from `known` picks, then by what it leaves open: the rest, or a linear program."""
+    size = _size(problem)
+    searched = search(problem, known, end=end)
     cost = cost_of(problem, searched.picks)
     if searched.stopped:
         return Solution(searched.picks, cost, searched.bound, "time")

@@ -125,15 +125,9 @@ def _uses(order: Sequence[Term], roots: Sequence[Term]) -> Counter[Term]:
 
 
 def _run(
-    order: Sequence[Term],
-    uses: Mapping[Term, int],
-    roots: Sequence[Term],
-    values: dict[Term, Any],
-    inputs: Mapping[str, Array],
-    binding: dict[str, int],
-    fallback: Fallback | None,
-    tap: Tap | None = None,
-) -> Run:
+    order: Sequence[Term], uses: Mapping[Term, int], roots: Sequence[Term], values: dict[Term, Any], inputs: Mapping[str, Array],
+    binding: dict[str, int], fallback: Fallback | None, tap: Tap | None = None,
+) -> Run:  # fmt: skip
     """Compute the terms of `order` into `values`; one that `uses` does not count any more is freed.
 
     A term whose dims have no numbers yet waits, with all that needs it, for the terms that come with them (a number of the host does
@@ -162,15 +156,20 @@ def _run(
             bind(term.type, values[term], binding)
             if tap is not None:
                 values[term] = tap(term, values[term])
-            for operand in term.operands:
-                left[operand] -= 1
-                if not left[operand]:
-                    del values[operand]
+            _free(term, left, values)
         if unbound is None:
             return [values[root] for root in roots]
         if len(waiting) == len(order):
             raise unbound
         order = waiting
+
+
+def _free(term: Term, left: dict[Term, int], values: dict[Term, Any]) -> None:
+    """Count the operands of a term as used; those that nothing needs any more are gone."""
+    for operand in term.operands:
+        left[operand] -= 1
+        if not left[operand]:
+            del values[operand]
 
 
 def bind(type: Type, value: Any, binding: dict[str, int]) -> None:

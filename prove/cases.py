@@ -12,8 +12,10 @@ from coset.prove import numbers
 from coset.prove.decisions import Case, Untold, decided
 from coset.prove.sample import sides
 from coset.rules.algebra import Literal
+from coset.rules.attempts import symbols_of
 from coset.rules.expansion import Unsettled
-from coset.rules.instance import Instance, Search, instances, symbols_of
+from coset.rules.instance import Instance, Search
+from coset.rules.instances import instances
 from coset.rules.parts import parts
 from coset.rules.rule import Rule
 from coset.rules.unify import bound

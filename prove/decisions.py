@@ -20,8 +20,9 @@ from coset.prove.equal import Numbers
 from coset.prove.index import Known
 from coset.prove.sample import numbers_of, sides
 from coset.rules.arithmetic import Oracle
+from coset.rules.attempts import symbols_of
 from coset.rules.definition import is_defined
-from coset.rules.instance import Instance, symbols_of
+from coset.rules.instance import Instance
 from coset.rules.pattern import Variable, applications
 from coset.rules.rule import Rule
 from coset.rules.unify import Binding, bound, solved
@@ -72,16 +73,7 @@ def decided(rule: Rule, instance: Instance, gaps: set[str]) -> Iterator[Case]:
                 pair = sides(rule, here)
             gaps.update(f"sizes that {what} tells apart" for what in noted)
         except _Question as asked:
-            key = asked.question, asked.difference
-            waiting.append((here, {**answers, key: False}))
-            if asked.question == "<":
-                waiting.append((here, {**answers, key: True}))
-                continue
-            bindings = solved(*_apart(asked.difference))
-            if bindings is None:
-                raise Untold from None
-            nothing: list[Binding] = [{name: 0} for name in sorted(_shared(asked.difference))]
-            waiting += [(_with(here, binding), _renamed(answers, binding)) for binding in (*bindings, *nothing)]
+            waiting += _answered(asked, here, answers)
             continue
         except CosetError:
             if _typed(rule, here):
@@ -95,6 +87,23 @@ def decided(rule: Rule, instance: Instance, gaps: set[str]) -> Iterator[Case]:
             with asking(_recall(answers)):
                 before, after = numbers_of(rule, here)
             yield Case(pair, facts, (), (tuple(before.items()), tuple(after.items())))
+
+
+def _answered(asked: _Question, here: Instance, answers: Answers) -> list[tuple[Instance, Answers]]:
+    """The ways to answer a question about sizes.
+
+    Raises:
+        Untold: some are not known.
+    """
+    key = asked.question, asked.difference
+    ways = [(here, {**answers, key: False})]
+    if asked.question == "<":
+        return [*ways, (here, {**answers, key: True})]
+    bindings = solved(*_apart(asked.difference))
+    if bindings is None:
+        raise Untold from None
+    nothing: list[Binding] = [{name: 0} for name in sorted(_shared(asked.difference))]
+    return [*ways, *((_with(here, binding), _renamed(answers, binding)) for binding in (*bindings, *nothing))]
 
 
 def _forms(pair: tuple[Term, Term]) -> set[str]:

@@ -24,7 +24,7 @@ from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.term import Region, Term
 from coset.ir.types import DTYPES, DType, TensorType
-from coset.prove import contractions, control, functions, integers, movement, scalar
+from coset.prove import contractions, control, exact_functions, functions, integers, movement, scalar
 from coset.prove.deadline import look
 from coset.prove.fold import Folds, height
 from coset.prove.functions import Domain, Need, Reals, Unprovable
@@ -173,11 +173,11 @@ class Denotation:
             return scalar.atom(Apply(f"{type.dtype} {value!r}", ()))
         number = float(value)
         if np.isnan(number):
-            return functions.NAN
+            return exact_functions.NAN
         if np.isinf(number):
-            return functions.INFINITE if number > 0 else self.scalar("negate", [functions.INFINITE], type)
+            return exact_functions.INFINITE if number > 0 else self.scalar("negate", [exact_functions.INFINITE], type)
         if number == 0 and np.signbit(number) and not self.real:
-            return functions.MINUS_ZERO
+            return exact_functions.MINUS_ZERO
         return scalar.number(Fraction(number))
 
     def _dims(self, term: Term, index: Index) -> Form:
@@ -220,7 +220,7 @@ class Denotation:
         if name == "select":
             condition, a, b = (partial(self.element, x, index if x.tensor.rank else ()) for x in term.operands)
             return self.chosen(condition(), a, b)
-        with nullcontext() if name in functions.BLIND else self.strict():
+        with nullcontext() if name in exact_functions.BLIND else self.strict():
             operands = [self.element(x, index if x.tensor.rank else ()) for x in term.operands]
         kinds = [x.tensor.dtype.kind for x in term.operands]
         if name == "compare":
@@ -274,12 +274,14 @@ class Denotation:
             found = self.reals.table.get(name)
             return found(*operands) if found else self.reals.partial(name, scalar.atom(Apply(name, tuple(operands))))
         if type.dtype.kind == "float":
-            if name in ("maximum", "minimum") and type.dtype.name not in functions.IEEE:  # what is too large is NaN there, or the largest
+            if (
+                name in ("maximum", "minimum") and type.dtype.name not in exact_functions.IEEE
+            ):  # what is too large is NaN there, or the largest
                 return functions.sorted_call(name, *operands)
             unsigned = frozenset({"signed_zero"}) if type.dtype.name.endswith("fnuz") else frozenset[str]()  # it has one zero only
-            return functions.exact(name, operands, self.exceptions | unsigned)
+            return exact_functions.exact(name, operands, self.exceptions | unsigned)
         if name in ("negate", "add", "subtract"):  # of complex numbers, part by part
-            return functions.exact(name, operands, self.exceptions)
+            return exact_functions.exact(name, operands, self.exceptions)
         if name in ("maximum", "minimum") and operands[0] == operands[1]:  # which of two it is where a part is NaN is not said
             return operands[0]
         return scalar.atom(Apply(f"{name} {type.dtype}", tuple(operands)))
@@ -295,7 +297,7 @@ class Denotation:
             return functions.compare_bools(direction, a, b)
         if functions.wraps(dtype):
             return self.compare_integers(direction, a, b, dtype)
-        return self.reals.compare(direction, a, b) if self.real else functions.exact_compare(direction, a, b)
+        return self.reals.compare(direction, a, b) if self.real else exact_functions.exact_compare(direction, a, b)
 
     def compare_integers(self, direction: str, a: Form, b: Form, dtype: DType) -> Form:
         """Integers wrap around: no sign of a difference. Of index variables alone it is index arithmetic."""
@@ -458,20 +460,24 @@ class Denotation:
         if combiner in ("maximum", "minimum") and self.real and floats:
             return self.folds.extreme(combiner, variables, inner, self.known)
         if rounds:  # the order of the operations counts
-            own = f"o:{1 + height(inner)}"  # a fold's names are not those of the folds inside it
-            names: dict[str, Dim] = {old: dims.symbol(f"{own}:{i}") for i, (old, _) in enumerate(variables)}
-            plain = tuple((f"{own}:{i}", extent) for i, (_, extent) in enumerate(variables))
-            inside = before.with_variables(dict(plain))
-            flipped = inner.call("negate") if combiner == "add" and "signed_zero" in self.exceptions else None
-            added = self.folds.renamed(flipped.arguments[0] if flipped else inner, names, inside)
-            result = scalar.atom(scalar.Fold(f"ordered {order}{combiner}", plain, added))
-            return functions.exact("negate", (result,), self.exceptions) if flipped else result  # rounding knows no sign
+            return self._in_order(combiner, variables, inner, order)
         kind = type.dtype if functions.wraps(type.dtype) else type.dtype.kind
         ascending = functions.conversion(inner)  # between floats with infinities it keeps the order, and what the fold of nothing is
-        if ascending is not None and combiner in ("maximum", "minimum") and set(ascending.function.split()[1:]) <= functions.IEEE:
+        if ascending is not None and combiner in ("maximum", "minimum") and set(ascending.function.split()[1:]) <= exact_functions.IEEE:
             largest = self.folds.extreme(f"{combiner} {kind}", variables, ascending.arguments[0], self.known)
             return scalar.atom(Apply(ascending.function, (largest,)))
         return self.folds.extreme(f"{combiner} {kind}", variables, inner, self.known)
+
+    def _in_order(self, combiner: str, variables: tuple[tuple[str, Dim], ...], inner: Form, order: str) -> Form:
+        """A fold whose operations have an order, as an atom."""
+        own = f"o:{1 + height(inner)}"  # a fold's names are not those of the folds inside it
+        names: dict[str, Dim] = {old: dims.symbol(f"{own}:{i}") for i, (old, _) in enumerate(variables)}
+        plain = tuple((f"{own}:{i}", extent) for i, (_, extent) in enumerate(variables))
+        inside = self.known.with_variables(dict(plain))
+        flipped = inner.call("negate") if combiner == "add" and "signed_zero" in self.exceptions else None
+        added = self.folds.renamed(flipped.arguments[0] if flipped else inner, names, inside)
+        result = scalar.atom(scalar.Fold(f"ordered {order}{combiner}", plain, added))
+        return exact_functions.exact("negate", (result,), self.exceptions) if flipped else result  # rounding knows no sign
 
     # ---------------------------------------------------------------- what is not interpreted
 

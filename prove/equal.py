@@ -18,7 +18,8 @@ from coset.ir.types import TensorType, TupleType
 from coset.prove import scalar
 from coset.prove.denote import Denotation, Split
 from coset.prove.error_bound import coarsest
-from coset.prove.functions import NONNEGATIVE, NONZERO, OTHER, Unprovable, exact, sorted_call
+from coset.prove.exact_functions import exact
+from coset.prove.functions import NONNEGATIVE, NONZERO, OTHER, Unprovable, sorted_call
 from coset.prove.index import Known
 from coset.prove.scalar import Base, Form
 from coset.prove.solver import solved

@@ -13,6 +13,7 @@ from typing import Any
 
 import networkx as nx
 
+from coset.prove.axis_counts import _of_count, axes_from_end, counted_behind, counts_axes, counts_last_of, is_identity_range, refuse_sums
 from coset.prove.frame_sorts import PLAIN, Axis, Plain, Row, Sort, Sorts, Unnatural
 from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Scalar, Splice, TypeOf, Wild
 from coset.rules.candidates import names_axes
@@ -45,8 +46,6 @@ _OF_NUMBERS = frozenset((
     "masking",
 ))  # fmt: skip
 _COMPARED = frozenset(("<", "<=", ">", ">="))
-_COUNTS = frozenset(("rank", "len", "sum"))  # what changes with the number of axes by no factor
-_COMPUTED = frozenset(("+", "-", "*", "/", "//", "%", "negate", "min", "max", "ceildiv", "floor", "ceil", "sqrt", "exp", "log", "if"))
 _BENT = frozenset(("*", "/", "//", "%", "min", "max", "ceildiv", "floor", "ceil", "sqrt", "exp", "log"))
 
 
@@ -84,7 +83,7 @@ class _Reading(Sorts):
         local = local or {}
         text = text_of(expression)
         free = not any(isinstance(part, Ref) and part.name in local for part in parts(expression)) if local else True
-        if free and text in self.texts and not _is_identity(expression):
+        if free and text in self.texts and not is_identity_range(expression):
             return self.texts[text]
         found = self._sort(expression, local)
         if free and not isinstance(expression, Literal):
@@ -107,7 +106,7 @@ class _Reading(Sorts):
             return self.unknown()
         if isinstance(expression, Scalar):
             self.numbers.append(self.sort(expression.value, local))
-            _refuse_sums(expression.value)
+            refuse_sums(expression.value)
             return PLAIN
         return self._call(expression, local) if isinstance(expression, Call) else PLAIN
 
@@ -160,8 +159,8 @@ class _Reading(Sorts):
 
     def _call(self, call: Call, local: Mapping[str, Sort]) -> Sort:
         name = call.function
-        if name in ("==", "!=") and any(map(_is_identity, call.arguments)):
-            other = next((argument for argument in call.arguments if not _is_identity(argument)), None)
+        if name in ("==", "!=") and any(map(is_identity_range, call.arguments)):
+            other = next((argument for argument in call.arguments if not is_identity_range(argument)), None)
             if other is not None and name == "==":
                 self.join(*self.axes(self.sort(other, local)))
                 self.identities.add(text_of(other))
@@ -170,14 +169,14 @@ class _Reading(Sorts):
             elif other is not None:
                 raise Unnatural("a list of axes that is not 0, 1, 2 ..")
             return PLAIN
-        if name == "==" and any(map(_last_of, call.arguments, call.arguments[::-1])):
+        if name == "==" and any(map(counts_last_of, call.arguments, call.arguments[::-1])):
             return PLAIN  # that axes are the last ones stays so
-        if (end := _end(call)) is not None:
+        if (end := axes_from_end(call)) is not None:
             return self._literal(-end)  # an axis counted from the end
         given = [self.sort(argument, local) for argument in call.arguments]
-        if _counts(call):
+        if counts_axes(call):
             return self._literal(-1)  # also the axis behind those that are counted
-        if name == "%" and _counts(call.arguments[1]) and isinstance(call.arguments[0], Ref):
+        if name == "%" and counts_axes(call.arguments[1]) and isinstance(call.arguments[0], Ref):
             return given[0]
         if name in ("+", "-") and isinstance(call.arguments[1], Literal) and isinstance(self.found(given[0]), Axis):
             return self._moved(call.arguments[1].value)
@@ -191,7 +190,7 @@ class _Reading(Sorts):
             self.numbers += given
             return PLAIN
         if name in _COMPARED:
-            if any(isinstance(self.found(each), Plain) for each in given) or any(map(_counts, call.arguments)):
+            if any(isinstance(self.found(each), Plain) for each in given) or any(map(counts_axes, call.arguments)):
                 self.numbers += given
             else:
                 self.unify(*given)
@@ -243,7 +242,7 @@ class _Reading(Sorts):
         return PLAIN
 
     def _range(self, call: Call, *ends: Sort) -> Sort:
-        if (behind := _behind(call)) is not None:
+        if (behind := counted_behind(call)) is not None:
             whole, part = (self.row(self.sort(counted)).frame for counted in behind)
             return Row(part, Axis(whole))
         frame = self.fresh()
@@ -251,9 +250,9 @@ class _Reading(Sorts):
             self.counted.add(frame)
             return Row(frame, PLAIN)
         for end, written in zip(ends, call.arguments, strict=True):
-            if isinstance(written, Literal) or _end(written) is not None:
+            if isinstance(written, Literal) or axes_from_end(written) is not None:
                 self.unify(end, Axis(frame))
-            elif not _counts(written):
+            elif not counts_axes(written):
                 raise Unnatural("a range of axes that begins or ends at a number that is computed")
         return Row(frame if len(ends) == 1 else self.fresh(), Axis(frame))
 
@@ -374,7 +373,7 @@ class _Reading(Sorts):
         found = {name: self.sort(value) for name, value in attributes.items}
         if node.op.name == "builtin.dims":
             for _, value in attributes.items:
-                _refuse_sums(value)
+                refuse_sums(value)
         self_rest = attributes.rest
         if self_rest is not None:
             for attribute in node.op.attributes:
@@ -446,87 +445,3 @@ _HANDLED = {
     "range": "range", "without": "without", "drop": "drop", "insert": "insert", "ones_at": "ones_at", "put": "put",
     "join": "joined", "sort": "sorted", "repeat": "repeated", "+": "added", "dims": "rows", "swap_axes": "swapped", "batch_axes": "batch",
 }  # fmt: skip
-
-
-def _counts(expression: Any) -> bool:
-    """Whether an expression is a rank or a length."""
-    return isinstance(expression, Call) and expression.function in ("rank", "len")
-
-
-def _of_count(number: Any) -> bool:
-    """Whether a number changes with the number of axes, and not by a factor for each."""
-    if not isinstance(number, Call):
-        return False
-    return number.function in _COUNTS or (number.function in _COMPUTED and any(map(_of_count, number.arguments)))
-
-
-def _of_product(number: Any) -> bool:
-    """Whether a number is made of the product of a list."""
-    if not isinstance(number, Call):
-        return False
-    return number.function == "product" or (number.function in _COMPUTED and any(map(_of_product, number.arguments)))
-
-
-def _refuse_sums(number: Any) -> None:
-    """What two axes show of a number that elements are made of they show of all where each axis gives it a factor.
-
-    Raises:
-        Unnatural: it is another number.
-    """
-    sums = [part for part in parts(number) if isinstance(part, Call) and part.function in _COMPUTED - {"*", "/", "sqrt", "negate"}]
-    if _of_count(number) or any(_of_product(argument) for part in sums for argument in part.arguments):
-        raise Unnatural("a number computed from how many axes there are")
-    for part in parts(number):
-        if isinstance(part, Call) and part.function == "product" and any(map(_asks_count, parts(part.arguments[0]))):
-            raise Unnatural("a number computed from how many axes there are")
-
-
-def refuse_counts(whole: Any) -> None:
-    """Refuse an expression in which the number of axes is divided, or multiplied by itself, or is what elements are made of.
-
-    Raises:
-        Unnatural: there is one.
-    """
-    for part in parts(whole):
-        if isinstance(part, Scalar):
-            _refuse_sums(part.value)
-        elif isinstance(part, Call) and part.function in ("*", "/", "//", "%"):
-            first, second = map(_of_count, part.arguments)
-            if (first and second) if part.function == "*" else first or (second and part.function != "%"):
-                raise Unnatural("a number computed from how many axes there are")
-
-
-def _asks_count(part: Any) -> bool:
-    return isinstance(part, Call) and part.function in _COUNTS
-
-
-def _end(expression: Any) -> int | None:
-    """The number of which an expression says a rank less it."""
-    if not isinstance(expression, Call) or expression.function != "-" or len(expression.arguments) != 2:
-        return None
-    count, less = expression.arguments
-    return less.value if _counts(count) and isinstance(less, Literal) and isinstance(less.value, int) else None
-
-
-def _behind(call: Call) -> tuple[Any, Any] | None:
-    """What a range counts that is the last axes of one list, as many as another one has: `range(rank(x) - rank(s), rank(x))`."""
-    if len(call.arguments) != 2 or not _counts(call.arguments[1]):
-        return None
-    first, last = call.arguments
-    if not isinstance(first, Call) or first.function != "-" or len(first.arguments) != 2 or first.arguments[0] != last:
-        return None
-    part = first.arguments[1]
-    return (last.arguments[0], part.arguments[0]) if isinstance(last, Call) and isinstance(part, Call) and _counts(part) else None
-
-
-def _last_of(axes: Any, ends: Any) -> bool:
-    """Whether an expression is the range of as many last axes as a name has: `range(rank(x) - len(A), rank(x))`."""
-    if not isinstance(axes, Ref) or not isinstance(ends, Call) or ends.function != "range" or len(ends.arguments) != 2:
-        return False
-    first, last = ends.arguments
-    return _counts(last) and first == Call("-", (last, Call("len", (axes,))))
-
-
-def _is_identity(expression: Any) -> bool:
-    """Whether it is 0, 1, 2 .. up to a rank."""
-    return isinstance(expression, Call) and expression.function == "range" and len(expression.arguments) == 1

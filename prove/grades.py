@@ -12,16 +12,19 @@ from coset.ir.errors import CosetError
 from coset.ir.term import Term, input_term, make, rebuild, topological
 from coset.ir.types import DTYPES, DType, TensorType
 from coset.prove.deadline import look
-from coset.prove.growth import Growth, Stored, growth
+from coset.prove.growth import growth
 from coset.prove.retyped import retyped
 from coset.prove.sample import sides
+from coset.prove.stored import Growth, Stored
 from coset.rules.algebra import Literal
 from coset.rules.applied import matched, right_sides
-from coset.rules.instance import Search, instances, possible
+from coset.rules.instance import Search
+from coset.rules.instances import instances
 from coset.rules.lock import arrow
 from coset.rules.pattern import Pattern, Variable
 from coset.rules.ranges import ALWAYS, COUNTED, FEW, NEVER, SOME, class_of
 from coset.rules.rule import Rule, decided
+from coset.rules.undecided import possible
 
 CLASSES = {"f8": "f8e5m2", "f16": "f16", "bf16": "f32", "f32": "f32", "f64": "f64"}  # each with a type of its range
 FORMS = 12  # of a definition: the others are the same clauses with other operands left out

@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 
@@ -23,6 +23,7 @@ from coset.prove.drawn_growth import LARGEST_DEGREE, Measured, measured, range_o
 from coset.prove.magnitudes import TOKEN, Magnitudes
 from coset.prove.products import ONE_STEP, ZERO, Atom, Option, Product
 from coset.prove.simplex import Contradiction, Limit, largest
+from coset.prove.stored import LIMITS, Growth, Stored, width_of
 from coset.prove.summands import bounds_of_summands, only_added
 from coset.rules.definition import expand, is_defined
 
@@ -36,89 +37,13 @@ SUMS = frozenset((
     "stablehlo.maximum", "stablehlo.minimum", "stablehlo.select", "stablehlo.clamp", "stablehlo.negate", "stablehlo.abs",
     "stablehlo.convert",
 ))  # fmt: skip
-# 2^h that is admitted by the first and by the second weight, a degree and what may come on top of it, by bits of a float type: RULES, C
-LIMITS = {8: (0.0, 0.0, 0, 0.0), 16: (1.0, 4.0, 0, 0.0), 32: (16.0, 16.0, 4, 16.0), 64: (64.0, 64.0, 4, 64.0)}
 LEAST_WEIGHTS = {16: -8, 32: -64, 64: -512}  # as a power of 2, below which weights do not count
 DOMAINS = {8: 8.0, 16: 12.0, 32: 112.0}  # log2 of the values within which products of as many as the degree says are admitted
-CLOSE = 1e-9
-
-
-@dataclass(frozen=True)
-class Stored:
-    """How far a stored value of the right side can outweigh the heaviest of the left: at most 2^first times by the first weight and
-    2^second times by the second; where that is no number it is a sum of products of `degree` values of the left, 2^over times at most."""
-
-    what: str
-    dtype: DType
-    first: float
-    second: float
-    degree: int | None = None
-    over: float = 0.0
-    drawn: bool = False
-
-    @property
-    def bounded(self) -> bool:
-        """Whether a bound or a degree is known."""
-        return math.isfinite(self.first + self.second) or self.degree is not None
-
-    @property
-    def admitted(self) -> bool:
-        """Whether the range of its type leaves room for that."""
-        first, second, degree, over = LIMITS[_width(self.dtype)]
-        if self.first <= first + CLOSE and self.second <= second + CLOSE:
-            return True
-        return self.degree is not None and self.degree <= degree and self.over <= over + CLOSE
-
-    def __str__(self) -> str:
-        if math.isfinite(self.first) and math.isfinite(self.second):
-            text = f"h = {max(self.first, self.second, 0.0):.4g}"
-        elif self.degree is not None:
-            text = f"k = {self.degree}" + (f", h = {self.over:.4g}" if self.over > CLOSE else "")
-        else:
-            text = "no bound"
-        return text + (" (drawn)" if self.drawn else "")
-
-
-@dataclass(frozen=True)
-class Growth:
-    """The stored values of a right side that the left has not. `counted`: numbers of folded elements came into it."""
-
-    values: tuple[Stored, ...]
-    counted: bool = False
-    by_term: Mapping[Term, Stored] = field(default_factory=dict, compare=False, repr=False)
-
-    @property
-    def worst(self) -> Stored | None:
-        """The one that is admitted least; None where nothing grows."""
-        return max(self.values, key=_badness, default=None)
-
-    @property
-    def admitted(self) -> bool:
-        """Whether every value is."""
-        return all(value.admitted for value in self.values)
-
-    @property
-    def drawn(self) -> bool:
-        """Whether some of it was measured, not shown."""
-        return any(value.drawn for value in self.values)
-
-    def __str__(self) -> str:
-        return "h = 0" if self.worst is None else str(self.worst)
-
-
-def _badness(value: Stored) -> tuple[bool, bool, float]:
-    bound = max(value.first, value.second, 0.0)
-    return not value.admitted, not math.isfinite(bound), value.degree or 99.0 if not math.isfinite(bound) else bound
 
 
 def admitted(growth: Growth, dtype: DType) -> bool:
     """Whether the values of this float type are admitted."""
     return all(value.admitted for value in growth.values if value.dtype == dtype)
-
-
-def _width(dtype: DType) -> int:
-    """The row of `LIMITS`: bf16 has the range of f32."""
-    return 32 if dtype.name == "bf16" else max(8, dtype.bits)
 
 
 @cache
@@ -187,7 +112,7 @@ def _drawn(
     values: Mapping[Term, Stored], left: Sequence[Term], below: Mapping[Term, bool], constants: frozenset[str], facts: Mapping[str, str]
 ) -> dict[Term, Stored]:
     """What is measured of values of which nothing could be shown."""
-    width = max(_width(values[term].dtype) for term in below)
+    width = max(width_of(values[term].dtype) for term in below)
     least = float(LEAST_WEIGHTS.get(min(width, 32), -range_of(next(iter(below)).tensor.dtype)))
     found = measured(left, below, constants, facts, least=least, room=DOMAINS[min(width, 32)])
     return {term: _as_stored(values[term], each) for term, each in found.items()}
@@ -195,7 +120,7 @@ def _drawn(
 
 def _as_stored(value: Stored, found: Measured) -> Stored:
     close = max(found.first, found.second) <= LIMITS[32][0]  # as a bound; else as a degree, if it is one
-    degree = LARGEST_DEGREE if not close and found.over <= 0.0 and LIMITS[_width(value.dtype)][2] else None
+    degree = LARGEST_DEGREE if not close and found.over <= 0.0 and LIMITS[width_of(value.dtype)][2] else None
     first, second = (math.inf, math.inf) if degree is not None else (max(found.first, 0.0), max(found.second, 0.0))
     return Stored(value.what, value.dtype, first, second, degree, 0.0, drawn=True)
 
@@ -257,7 +182,7 @@ class _Program:
         second = self._outweighs(value, dtype, -1) if counts_below else -math.inf
         degree, over = None, 0.0
         if not (math.isfinite(max(first, second)) or max(first, second) == -math.inf):
-            most = LIMITS[_width(dtype)][2] if self.deciding else MOST_DEGREE
+            most = LIMITS[width_of(dtype)][2] if self.deciding else MOST_DEGREE
             degree, over = self._degree(value, most, both=counts_below)
         return Stored(term.op.name, dtype, max(first, 0.0), max(second, 0.0), degree, over)
 
@@ -266,7 +191,7 @@ class _Program:
         goal = _linear(value, sign)
         goal[HEAVIEST] = goal.get(HEAVIEST, ZERO) - 1
         base = sign * value.log - _range(dtype)
-        least = LEAST_WEIGHTS.get(_width(dtype))
+        least = LEAST_WEIGHTS.get(width_of(dtype))
         floor = Limit({HEAVIEST: Fraction(-1)}, _range(dtype) if least is None else Fraction(-least))
         return self._largest(value, goal, base, [floor], weighted=True)
 

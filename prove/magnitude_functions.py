@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import ml_dtypes
+
+from coset.ir.types import TensorType
 from coset.prove.products import HALF, ONE, ONE_STEP, ZERO, Option, Product, negated, product
 
 if TYPE_CHECKING:
     from coset.prove.magnitudes import Magnitudes
 
 MOST_EXPONENT = 20  # log2 of what an exponential of a number is taken of
+FACTORS = 4  # of a number whose logarithm is looked at: as many as a degree that is admitted
+
+
+def logarithm_of(type: TensorType) -> Fraction:
+    """What no natural logarithm of a product of so many numbers of the type exceeds, as a power of 2."""
+    exponent = float(ml_dtypes.finfo(type.dtype.numpy).maxexp)  # type: ignore[no-untyped-call]
+    return Fraction(math.log2(math.log(2.0) * FACTORS * exponent))
 
 
 def as_float(x: Product) -> float:

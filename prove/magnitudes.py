@@ -14,7 +14,6 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from coset.ir import dims
@@ -25,7 +24,7 @@ from coset.ir.types import TensorType
 from coset.prove import movement
 from coset.prove.functions import Unprovable
 from coset.prove.index import Known
-from coset.prove.magnitude_functions import MOST_EXPONENT, SCALARS, as_float
+from coset.prove.magnitude_functions import MOST_EXPONENT, SCALARS, as_float, logarithm_of
 from coset.prove.products import ONE, ONE_STEP, ZERO, Atom, Option, Product, by_key, negated, number, product
 from coset.rules.definition import expand, is_defined
 
@@ -355,15 +354,6 @@ class Magnitudes:
 
 def _with_names(key: str, names: Mapping[str, str]) -> str:
     return TOKEN.sub(lambda found: names.get(found.group(), found.group()), key)
-
-
-FACTORS = 4  # of a number whose logarithm is looked at: as many as a degree that is admitted
-
-
-def logarithm_of(type: TensorType) -> Fraction:
-    """What no natural logarithm of a product of so many numbers of the type exceeds, as a power of 2."""
-    exponent = float(ml_dtypes.finfo(type.dtype.numpy).maxexp)  # type: ignore[no-untyped-call]
-    return Fraction(math.log2(math.log(2.0) * FACTORS * exponent))
 
 
 def _pad(elements: Magnitudes, term: Term, index: Index) -> Product | None:

@@ -22,7 +22,7 @@ from coset.dialects.expansion import expanded
 from coset.ir.constants import Constant, constant_of
 from coset.ir.term import CONSTANT, Term, input_term, make, rebuild, topological
 from coset.ir.types import DType, TensorType
-from coset.prove import functions, obligations
+from coset.prove import exact_functions, obligations
 from coset.prove.opened import tells
 from coset.rules.algebra import Call, Literal, Ref, Scalar, Scope, evaluate_scalar
 from coset.rules.parts import parts
@@ -93,7 +93,7 @@ class Marked:
         found = self._expression(term)
         if found is None:
             return None
-        if self.rounded and isinstance(found, Call) and term.tensor.dtype.name not in functions.IEEE:
+        if self.rounded and isinstance(found, Call) and term.tensor.dtype.name not in exact_functions.IEEE:
             raise Mistaken
         return _built(found, term.tensor, signs)
 
@@ -184,7 +184,7 @@ _TOLD = "told apart "
 def _input_name(term: Term) -> str | None:
     """The name of the number for which an input stands; None for other inputs."""
     name = str(term.attribute("name"))
-    start = next((start for start in (_ANY_NUMBER, functions.POSITIVE) if name.startswith(start)), None)
+    start = next((start for start in (_ANY_NUMBER, exact_functions.POSITIVE) if name.startswith(start)), None)
     return None if start is None else name.removeprefix(start).rsplit(" ", 1)[0]
 
 
@@ -218,7 +218,7 @@ def _built(expression: Any, type: TensorType, signs: Signs) -> Term:
         sign = signs[expression.name]
         if sign == NOTHING:
             return make(CONSTANT.name, (), {"value": constant_of(np.asarray(0, type.dtype.numpy), type.dtype)})
-        known = functions.POSITIVE if sign == FINITE else _ANY_NUMBER
+        known = exact_functions.POSITIVE if sign == FINITE else _ANY_NUMBER
         number = input_term(f"{known}{expression.name} {type.dtype}", type)
         if sign in (ANY, FINITE):
             return number

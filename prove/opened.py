@@ -12,8 +12,8 @@ from typing import Any
 
 from coset.ir.op import Op, find_op
 from coset.ir.types import DTYPES, DType
+from coset.prove.axis_counts import refuse_counts
 from coset.prove.frame_sorts import Unnatural
-from coset.prove.frames import refuse_counts
 from coset.rules import syntax
 from coset.rules.algebra import Call, Comprehension, Literal, Ref, Scalar, Scope, Splice, TypeOf, Unbound, Wild, evaluate
 from coset.rules.definition import Definition, definition_of, is_defined

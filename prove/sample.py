@@ -32,7 +32,8 @@ from coset.rules.algebra import evaluate as evaluated
 from coset.rules.applied import built
 from coset.rules.definition import evaluate_defined
 from coset.rules.equation import Attributes, Numerics, RuleTypeError
-from coset.rules.instance import QUESTIONS, Instance, Search, instances
+from coset.rules.instance import QUESTIONS, Instance, Search
+from coset.rules.instances import instances
 from coset.rules.pattern import Pattern, Variable, applications
 from coset.rules.payloads import made
 from coset.rules.rule import Rule

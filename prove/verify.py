@@ -18,6 +18,7 @@ from coset.ir.op import Op, find_op, get_op
 from coset.ir.term import Term, topological
 from coset.ir.types import DTYPES, DType, TensorType
 from coset.prove import facts, numbers, obligations, pointwise
+from coset.prove.asked_types import WIDTHS, asks_types, computes_numbers, has_places, has_widths, names_types, only_moves
 from coset.prove.cases import cases_of, inputs
 from coset.prove.conditions import unconditional
 from coset.prove.deadline import Late, Time, until
@@ -27,18 +28,15 @@ from coset.prove.finite import finite
 from coset.prove.flat import asks_rank, flat, shapeless
 from coset.prove.opened import types_told
 from coset.prove.ranks import most_rank, open_ranks, positional, rank_gaps
-from coset.rules.algebra import Call, Literal, Ref
-from coset.rules.instance import Search, shapes_given
+from coset.rules.algebra import Literal, Ref
+from coset.rules.instance import Search
 from coset.rules.parts import parts
-from coset.rules.pattern import Application, applications
-from coset.rules.places import FAIR, PLACES, is_open
+from coset.rules.pattern import applications
 from coset.rules.rule import Rule
-from coset.rules.uses import expressions
 
 KINDS = ("f32", "i32", "bool", "u8", "c64", "f64", "bf16", "f16")  # the denotation depends on the kind alone
 ONE_OF_EACH = ("f32", "i32", "bool", "u8", "c64")
 SLOW = "more instances than there was time for"
-WIDTHS = ("i64", "i16", "i8", "i4", "i2", "u64", "u32", "u16", "u4", "u2")  # Z3's bit-vectors have a width each
 MOST_CASES = 60_000
 QUESTIONS = 2_000_000  # that type rules answer
 SECONDS = 30.0  # of the processor, for an entry, with all its forms and all ways to show them
@@ -119,7 +117,7 @@ def prove(rule: Rule, *, seconds: float = SECONDS) -> Proof:
 
 def _proof(rule: Rule, time: Time, *, bitwise: bool = True, whole: bool = False) -> Proof:
     """The proof with symbols for the numbers that say where an op reads, or with samples of them. `whole`: of all instances or none."""
-    if _has_places(rule):
+    if has_places(rule):
         proof = _variants(rule, _Way(time.share(3 / 4), symbolic=True, bitwise=bitwise, whole=True))
         if proof.assurance == "proved" or proof.gaps == (SLOW,):
             return proof
@@ -143,24 +141,12 @@ class _Way:
         return replace(self, time=time)
 
 
-def _has_places(rule: Rule) -> bool:
-    """Whether the left side has numbers that say where an op reads, or shapes only given, and nothing tells symbols from numbers."""
-    told = any(isinstance(part, Call) and part.function not in FAIR for whole in expressions(rule) for part in parts(whole))
-    return not told and (bool(shapes_given(rule)) or any(_leaves_open(rule, node) for node in applications(rule.left)))
-
-
-def _leaves_open(rule: Rule, node: Application) -> bool:
-    written = rule.compiled.left[node.index]
-    unwritten = PLACES.get(node.op.name, {}).keys() - {name for name, _ in written.items} if written.rest is not None else ()
-    return bool(unwritten) or any(is_open(node.op.name, name, value) for name, value in written.items)
-
-
 def _variants(rule: Rule, way: _Way) -> Proof:
     """The proof with the element types that matter, and with any numbers in the place of those that the rule takes as they are."""
     generic, time = _generic(rule), way.time
     commutes = any(get_op(name).has("commutative") for name in generic)
     if (
-        generic and not _computes(rule, generic) and not _asks_types(rule)
+        generic and not computes_numbers(rule, generic) and not asks_types(rule)
     ):  # an op that stays uninterpreted: which element types it has makes no difference
         for kind in KINDS[:4]:
             proof = _shown(rule, generic, (kind,), way.within(time.share(1 / 2)) if commutes else way)
@@ -170,8 +156,8 @@ def _variants(rule: Rule, way: _Way) -> Proof:
                 break
     if commutes:
         generic = frozenset()  # the order of its operands does not count, or its numbers do
-    if not _names_types(rule) and not _asks_types(rule):
-        elements = ONE_OF_EACH[:1] if _only_moves(rule) else ONE_OF_EACH
+    if not names_types(rule) and not asks_types(rule):
+        elements = ONE_OF_EACH[:1] if only_moves(rule) else ONE_OF_EACH
         found = _shown(rule, generic, elements, replace(way, bitwise=False))
         if not found.solver and not found.bits and (found.assurance == "proved" or SLOW in found.gaps):
             return found
@@ -213,36 +199,6 @@ def _marks_miss(rule: Rule) -> bool:
     return mixed and any(kind.word == "float" for kind in kinds)
 
 
-def _has_widths(rule: Rule) -> bool:
-    """Whether an element type of the rule may be an integer of some other width."""
-    return any(DTYPES[name] in kind.classes for kind in rule.compiled.kinds.values() if kind.word == "dtype" for name in WIDTHS)
-
-
-def _asks_types(rule: Rule) -> bool:
-    """Whether a condition, or a number that the rule computes, depends on an element type."""
-    compiled = rule.compiled
-    names = {name for name, kind in compiled.kinds.items() if kind.word == "dtype"}
-    asked = [*compiled.conditions, *(guard for guards in compiled.guards for guard in guards)]
-    inside = [part for whole in asked for part in parts(whole)]
-    calls = [part for whole in expressions(rule) for part in parts(whole) if isinstance(part, Call) and part.function in _OF_TYPES]
-    return bool(calls) or any(isinstance(part, Ref) and part.name in names for part in inside)
-
-
-_OF_TYPES = frozenset({"bits", "kind", "lowest", "highest", "lossless"})
-
-
-def _only_moves(rule: Rule) -> bool:
-    """Whether a rule only says which element goes where: of one element type what is shown holds for all."""
-    return all(node.op.has("movement") for node in _nodes(rule))
-
-
-def _names_types(rule: Rule) -> bool:
-    """Whether a rule has something that is not the same for all floats: a constant, which is rounded, a conversion, or a definition, in
-    which both may be."""
-    ops = {node.op for node in _nodes(rule)}
-    return any(not op.name.startswith("stablehlo.") or op.name == "stablehlo.convert" for op in ops)
-
-
 def _takes_nothing(rule: Rule) -> bool:
     """Whether the op in the place of an op variable takes no element type that the rule has."""
     generic = _generic(rule)
@@ -265,16 +221,6 @@ def _takes(op: Op, dtypes: Sequence[DType]) -> bool:
     except CosetError:
         return False
     return True
-
-
-def _computes(rule: Rule, generic: frozenset[str]) -> bool:
-    """Whether something other than the op that stays uninterpreted works on numbers."""
-    return any(not (node.op.name in generic or node.op.has("movement") or node.op.name == "builtin.absent") for node in _nodes(rule))
-
-
-def _nodes(rule: Rule) -> list[Application]:
-    """The applications of both sides."""
-    return [node for pair in rule.pairs for side in pair for node in applications(side)]
 
 
 def _shown(
@@ -313,7 +259,7 @@ class _Look:
         self.solver = self.bits = False
         self.untested = 0  # instances of element types that nothing speaks about
         self.covered = NOTHING_COVERED
-        self.wide = _has_widths(rule)
+        self.wide = has_widths(rule)
 
     def _watch(self) -> None:
         if self.time.over:

@@ -69,21 +69,11 @@ def values_of(kind: str, name: str, operands: Sequence[Type], rank: int | None, 
         return list(itertools.permutations(axes)) if count <= 3 or exhaustive else _permutations(count)
     if kind == "axes":
         return [c for size in range(count + 1) for c in itertools.combinations(axes, size)]
-    if kind == "combiner" or name == "combiner":
-        return ["add", "maximum", "multiply", "minimum"]
-    if kind == "direction" or name == "direction":
-        return ["EQ", "LT", "GE", "NE", "LE", "GT"]
-    if name in ("transA", "transB"):
-        return [0, 1]
-    if name == "feature_group_count":
-        return list(dict.fromkeys([1, *_groups(operands), 2]))
-    if kind == "string":
-        return ["none", "tanh"]
+    words = _words(kind, name, operands)
+    if words is not None:
+        return words
     if kind == "padding" or name == "padding":
-        spatial = max(0, count - 2)
-        if len(operands) == 1 and name == "padding" and kind == "any":  # of windows over all dims
-            return [((0, 0),) * count, ((0, 0),) * (count - spatial) + ((1, 1),) * spatial, ((0, 1),) * count]
-        return [((0, 0),) * spatial, ((1, 1),) * spatial, ((0, 1),) * spatial]
+        return _paddings(kind, name, operands, count)
     if kind == "ints" and name in ("start", "limit") and not exhaustive:
         return [*_shapes(name, own), *_integers(name, count)]
     if kind == "ints":
@@ -103,6 +93,29 @@ def values_of(kind: str, name: str, operands: Sequence[Type], rank: int | None, 
         "dtype": [DTYPES[dtype] for dtype in ("f32", "f64", "i32", "bf16", "bool")],
     }  # fmt: skip
     return table.get(kind, [])
+
+
+def _words(kind: str, name: str, operands: Sequence[Type]) -> list[Any] | None:
+    """Values of an attribute that is one of few, whatever its operands are; None of any other."""
+    if kind == "combiner" or name == "combiner":
+        return ["add", "maximum", "multiply", "minimum"]
+    if kind == "direction" or name == "direction":
+        return ["EQ", "LT", "GE", "NE", "LE", "GT"]
+    if name in ("transA", "transB"):
+        return [0, 1]
+    if name == "feature_group_count":
+        return list(dict.fromkeys([1, *_groups(operands), 2]))
+    if kind == "string":
+        return ["none", "tanh"]
+    return None
+
+
+def _paddings(kind: str, name: str, operands: Sequence[Type], count: int) -> list[Any]:
+    """Nothing, one at each end, and one behind; of the dims behind batch and features, or of all."""
+    spatial = max(0, count - 2)
+    if len(operands) == 1 and name == "padding" and kind == "any":  # of windows over all dims
+        return [((0, 0),) * count, ((0, 0),) * (count - spatial) + ((1, 1),) * spatial, ((0, 1),) * count]
+    return [((0, 0),) * spatial, ((1, 1),) * spatial, ((0, 1),) * spatial]
 
 
 def _permutations(count: int) -> list[tuple[int, ...]]:

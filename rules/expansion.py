@@ -7,6 +7,7 @@ nothing, a conditional) has the one form that fits, and what a definition names 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any, Union
 
@@ -165,20 +166,10 @@ class Reading:
             Unsettled: it does for some numbers that their sizes may stand for, and for others it does not.
             CosetError: the clause does, and is wrong: a type rule refuses what it builds.
         """
-        if len(operands) != len(self.operands):
+        taken = self._taken(operands)
+        if taken is None:
             return None
-        choices: dict[str, int] = {}
-        variables: dict[str, Type] = {}
-        equations: list[tuple[Expression, Any]] = []
-        for (name, pattern), type in zip(self.operands, operands, strict=True):
-            given = isinstance(type, TensorType) and type.shape is not None
-            if self.names.terms[name].optional:
-                choices[f"optional {name}"] = int(not given)
-            elif not given:
-                return None
-            if isinstance(type, TensorType):
-                variables[name] = type
-                equations += [(pattern.dtype, type.dtype), (pattern.dims, type.shape)]
+        choices, variables, equations = taken
         for name, value in attributes.items():
             default = self.names.attributes[name].default
             if isinstance(value, float) and isinstance(default, syntax.Number):
@@ -200,13 +191,40 @@ class Reading:
         for what in noted:
             note(what)
         if found is None and noted:
-            asked = [condition for condition in conditions if not _asks_form(condition)]  # a symbol is one form of writing a number
-            with noting() as more:
-                never = any(_is_false(condition, guide.scope) for condition in asked)
-            told = sorted(what for what in noted | more if not what.startswith(FORM))
-            if told and not never:
-                raise Unsettled(f"which of its meanings holds depends on {', '.join(told)} of sizes that have no numbers")
+            self._require_settled(conditions, guide.scope, noted)
         return found
+
+    def _taken(self, operands: Sequence[Type]) -> tuple[dict[str, int], dict[str, Type], list[tuple[Expression, Any]]] | None:
+        """Which operands are given, their types, and what their types say of the names of the entry; None for
+        types that it does not take."""
+        if len(operands) != len(self.operands):
+            return None
+        choices: dict[str, int] = {}
+        variables: dict[str, Type] = {}
+        equations: list[tuple[Expression, Any]] = []
+        for (name, pattern), type in zip(self.operands, operands, strict=True):
+            given = isinstance(type, TensorType) and type.shape is not None
+            if self.names.terms[name].optional:
+                choices[f"optional {name}"] = int(not given)
+            elif not given:
+                return None
+            if isinstance(type, TensorType):
+                variables[name] = type
+                equations += [(pattern.dtype, type.dtype), (pattern.dims, type.shape)]
+        return choices, variables, equations
+
+    def _require_settled(self, conditions: Sequence[Expression], scope: Scope, noted: AbstractSet[str]) -> None:
+        """Nothing for a clause that does not speak of operands whatever numbers their sizes are.
+
+        Raises:
+            Unsettled: it does for some.
+        """
+        asked = [condition for condition in conditions if not _asks_form(condition)]  # a symbol is one form of writing a number
+        with noting() as more:
+            never = any(_is_false(condition, scope) for condition in asked)
+        told = sorted(what for what in noted | more if not what.startswith(FORM))
+        if told and not never:
+            raise Unsettled(f"which of its meanings holds depends on {', '.join(told)} of sizes that have no numbers")
 
     def _checked(self, expansion: Expansion, scope: Scope) -> Expansion:
         actual = expansion.type.items if isinstance(expansion.type, TupleType) else (expansion.type,)

@@ -15,7 +15,8 @@ from coset.ir.errors import CosetError
 from coset.ir.place import Place
 from coset.ir.registry import all_ops
 from coset.rules import cache, loaded, syntax
-from coset.rules.definition import define_all, definition_texts, definitions, ready_definitions, trials
+from coset.rules.defining import define_all
+from coset.rules.definition import definition_texts, definitions, ready_definitions, trials
 from coset.rules.elaborate import rules_of
 from coset.rules.elaborated import DIALECTS, FileRules, keep, kept, sources
 from coset.rules.lock import NAME, assure, entry_of, read_lock, text_hash
@@ -147,23 +148,7 @@ def _with_further(found: loaded.Loaded) -> Iterator[Phase]:
 def _load(
     sources: Sequence[Path | WrittenRule], *, with_definitions: bool, trust_lock: bool, trials_too: bool = False
 ) -> tuple[RuleSet, list[RuleError]]:
-    errors: list[RuleError] = []
-    read: list[tuple[Path, str, syntax.RuleFile | FileRules]] = []
-    for source in sources:
-        path = source.path if isinstance(source, WrittenRule) else source
-        try:
-            text = source.text if isinstance(source, WrittenRule) else read_text(path)
-            known = kept(text, path) if trust_lock else None
-            if known is not None:
-                read.append((path, text, known))
-                continue
-            file, found = parse(text, str(path))
-        except CosetError as error:
-            errors.append(error if isinstance(error, RuleError) else RuleError(error.message, place=Place(str(path))))
-            continue
-        errors += found
-        read.append((path, text, file))
-        errors += define_all(file.ops, _dialects(file), path.parent)
+    read, errors = _read(sources, trust_lock=trust_lock)
     rules: list[Rule] = []
     contents: list[FileRules] = []
     untyped: list[Rule] = []  # of which no types were checked when they were locked
@@ -192,6 +177,30 @@ def _load(
     errors += [*wrong, *found]
     errors.sort(key=lambda e: (e.place.file, e.place.line, e.place.column) if e.place else ("", 0, 0))
     return RuleSet(phases), errors
+
+
+def _read(
+    sources: Sequence[Path | WrittenRule], *, trust_lock: bool
+) -> tuple[list[tuple[Path, str, syntax.RuleFile | FileRules]], list[RuleError]]:
+    """Each source with its text and what it says, of which the ops are registered; files that are kept are not parsed."""
+    errors: list[RuleError] = []
+    read: list[tuple[Path, str, syntax.RuleFile | FileRules]] = []
+    for source in sources:
+        path = source.path if isinstance(source, WrittenRule) else source
+        try:
+            text = source.text if isinstance(source, WrittenRule) else read_text(path)
+            known = kept(text, path) if trust_lock else None
+            if known is not None:
+                read.append((path, text, known))
+                continue
+            file, found = parse(text, str(path))
+        except CosetError as error:
+            errors.append(error if isinstance(error, RuleError) else RuleError(error.message, place=Place(str(path))))
+            continue
+        errors += found
+        read.append((path, text, file))
+        errors += define_all(file.ops, _dialects(file), path.parent)
+    return read, errors
 
 
 def _elaborated(text: str, file: syntax.RuleFile) -> tuple[FileRules, list[RuleError]]:

@@ -87,11 +87,16 @@ class TermReader:
             return self.chain(children, place)
         if kind in ("item", "slice"):
             return syntax.Operation(kind, tuple(None if child is None else self.expression(child) for child in children), place)
+        return self.joined(tree)
+
+    def joined(self, tree: Any) -> Any:
+        """Conditions that `and`, `or`, `not` or `in` join, from the left."""
+        place, kind = self.place(tree), str(tree.data)
         name = {"negation_of": "not", "conjunction": "and", "disjunction": "or", "contained": "in"}.get(kind)
         if name is None:
             self.refuse(f"a {kind} does not belong here", tree, "write a name, a number or a term")
             return syntax.Name("_", place)
-        operands = [self.expression(child) for child in children]
+        operands = [self.expression(child) for child in tree.children]
         result = operands[0] if len(operands) > 1 else syntax.Operation(name, (operands[0],), place)
         for operand in operands[1:]:
             result = syntax.Operation(name, (result, operand), place)

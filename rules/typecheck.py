@@ -14,7 +14,8 @@ from coset.ir.op import Attributes, Op
 from coset.ir.types import DTYPES, TensorType, Type
 from coset.rules.candidates import attribute_values
 from coset.rules.expression_text import text
-from coset.rules.instance import EXPANSION, Search, instances
+from coset.rules.instance import EXPANSION, Search
+from coset.rules.instances import instances
 from coset.rules.pattern import Application, Pattern, Variable, applications
 from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError

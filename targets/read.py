@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
 
 from coset.ir.types import DTYPES
 from coset.targets.condition import find_condition, known_words
 from coset.targets.document import Document, Entry, laid_out, own_document, own_file, read_file, refusal
+from coset.targets.read_numbers import BUSY, SECONDS, NumberReader
 from coset.targets.running import LEVELS, Sessions
-from coset.targets.target import DIALECTS, EVERY, Curve, Form, Fusion, Kernel, Rate, Storing, Target, Tiles
-from coset.targets.values import NUMBER, Values
+from coset.targets.target import DIALECTS, Form, Fusion, Storing, Target
 
-Found = TypeVar("Found")
-SECONDS, WORK = ("s",), ("FLOP/s", "element/s")
-CURVES = {"bandwidth": ("B", "B/s"), "rows": ("rows", "share"), "work": ("FLOP", "share")}  # of a kernel: what it depends on, and its unit
-UNITS = {
-    "bandwidth": ("B/s",), "launch": SECONDS, "memory": ("B",), "streams": ("streams",), "wait": SECONDS, "windows": ("share",),
-}  # fmt: skip  # of the `numbers` that other things read
-STOREHOUSES = {"launch": "launches", "piece": "launches", "rates": "rates", "bandwidth": "curves", "rows": "curves", "work": "curves"}
 FUSED = ("pointwise", "rows", "product")  # kinds of kernels that ops share
 PRODUCTS = ("full", "library", "halves", "bf16x6", "attention")  # those of products that have numbers of their own: of f32, of libraries
 FORM = {
@@ -58,24 +48,15 @@ def target_of(document: Document, name: str) -> Target:
     return found
 
 
-@dataclass
-class _Reader(Values):
+class _Reader(NumberReader):
     """Reads one document."""
-
-    others: dict[str, _Reader] = field(default_factory=dict)
-    known: dict[tuple[str, str], Any] = field(default_factory=dict)
 
     # ------------------------------------------------------------ the whole
 
     def target(self, name: str) -> Target:
         """The target; anything where `problems` are found."""
         whole = self.document.whole
-        for key in ("title", "dialect"):
-            if key not in whole:
-                self.wrong(self.top(), f"`{key}` is missing", f'add {key} = ".." at the top')
-        dialect = self.text(whole["dialect"]) if "dialect" in whole else None
-        if dialect is not None and dialect not in DIALECTS:
-            self.wrong(whole["dialect"], f"there is no dialect `{dialect}`", f"what is printed is one of: {', '.join(DIALECTS)}")
+        dialect = self._dialect()
         for kernel, what in (("host", "numbers of the host"), ("convert", "what `casts` cast")):
             if kernel not in self.document.sections["kernels"] and (kernel == "host" or self.document.sections["casts"]):
                 self.wrong(self.top(), f"`kernels.{kernel}` is missing: what it costs to compute {what}", "add it to [kernels]")
@@ -109,6 +90,17 @@ class _Reader(Values):
             bases=self.document.names,
         )
 
+    def _dialect(self) -> str | None:
+        """What the target takes; it and the title must be said."""
+        whole = self.document.whole
+        for key in ("title", "dialect"):
+            if key not in whole:
+                self.wrong(self.top(), f"`{key}` is missing", f'add {key} = ".." at the top')
+        dialect = self.text(whole["dialect"]) if "dialect" in whole else None
+        if dialect is not None and dialect not in DIALECTS:
+            self.wrong(whole["dialect"], f"there is no dialect `{dialect}`", f"what is printed is one of: {', '.join(DIALECTS)}")
+        return dialect
+
     def host(self, entry: Entry, dialect: str | None) -> str | None:
         """The target that computes what this one cannot."""
         name = self.text(entry)
@@ -126,200 +118,6 @@ class _Reader(Values):
             self.wrong(self.top(), "`kernels.transfer` is missing: what it costs to move a value to the host", "add it to [kernels]")
         return own_document(name).file.path.stem if whole is not None else None
 
-    # ------------------------------------------------------------ numbers with units and sources
-
-    def source(self, found: Mapping[str, Entry]) -> str:
-        """What is behind a number: an entry of `sources` or a sentence, with the number's own note."""
-        name = self.text(found["source"])
-        if name is None:
-            return ""
-        sources = self.document.sections["sources"]
-        text = name
-        if name in sources:
-            text = sources[name].value if isinstance(sources[name].value, str) else name
-        elif len(name.split()) < 2:
-            self.wrong(found["source"], f"there is no source `{name}`", f"a sentence, or one of [sources]: {', '.join(sources) or 'none'}")
-        note = self.text(found["note"]) if "note" in found else None
-        return f"{text}; {note}" if note else text
-
-    def unit(self, entry: Entry, units: tuple[str, ...]) -> str:
-        unit = self.text(entry)
-        if unit is not None and units and unit not in units:
-            self.wrong(entry, f"`{unit}` is no unit that goes here", f"the unit is {' or '.join(units)}")
-        return unit or ""
-
-    def number(self, entry: Entry, units: tuple[str, ...] = (), *, zero: bool = False) -> Rate | None:
-        """A number in one of `units`; in any where none are named."""
-        found = self.table(entry, NUMBER, ("value", "unit", "source"))
-        if found is None:
-            return None
-        value = self.amount(found["value"], zero=zero)
-        unit, source = self.unit(found["unit"], units), self.source(found)
-        return None if value is None else Rate(value, unit, source)
-
-    def fact(self, key: str) -> Rate | None:
-        """An entry of `numbers`."""
-        return self.named("numbers", key, lambda entry: self.number(entry, UNITS.get(key, ())))
-
-    def launch(self, entry: Entry) -> Rate | None:
-        return self.number(entry, SECONDS, zero=True)
-
-    def rates(self, entry: Entry) -> dict[str, Rate] | None:
-        """Rates by dtype, which share unit and source; or one for all that is `times` that of a dtype in those that it is `like`."""
-        if isinstance(entry.value, dict) and "like" in entry.value:
-            return self.rate_like(entry)
-        found = self.table(entry, {"unit", "source", "note", EVERY, *DTYPES}, ("unit", "source", EVERY))
-        if found is None:
-            return None
-        unit, source = self.unit(found["unit"], WORK), self.source(found)
-        values = {key: self.amount(each) for key, each in found.items() if key == EVERY or key in DTYPES}
-        return {key: Rate(value, unit, source) for key, value in values.items() if value is not None}
-
-    def rate_like(self, entry: Entry) -> dict[str, Rate] | None:
-        found = self.table(entry, ("like", "dtype", "times", "source", "note"), ("like", "dtype", "times", "source"))
-        if found is None:
-            return None
-        other, dtype = self.named_by(found["like"], "rates", _Reader.rates), self.text(found["dtype"])
-        times, source = self.amount(found["times"]), self.source(found)
-        if dtype is not None and other is not None and dtype not in other:
-            self.wrong(found["dtype"], f"there is no rate of `{dtype}` there", f"there are: {', '.join(other)}")
-            return None
-        if other is None or dtype is None or times is None:
-            return None
-        rate = Rate(other[dtype].value * times, other[dtype].unit, source)
-        return {EVERY: rate, dtype: rate}
-
-    def curve(self, entry: Entry) -> Curve | None:
-        """Points of its own, whose y are shares of the number that `of` names where it is there; or those of the curve that it is `like`.
-        Both are multiplied by `times`."""
-        if isinstance(entry.value, dict) and "like" in entry.value:
-            return self.curve_like(entry)
-        found = self.table(entry, ("x", "unit", "source", "note", "points", "of", "times"), ("x", "unit", "source", "points"))
-        if found is None:
-            return None
-        x, unit, source = self.unit(found["x"], ("B", "FLOP", "rows")), self.unit(found["unit"], ("B/s", "share")), self.source(found)
-        points = self.points(found["points"])
-        factor = self.factor(found, unit)
-        if points is None or factor is None:
-            return None
-        if unit == "share" and any(y > 1 for _, y in points):
-            self.wrong(found["points"], "a share is above 1")
-        return Curve(tuple((a, b * factor) for a, b in points) if factor != 1 else points, x, unit, source)
-
-    def factor(self, found: Mapping[str, Entry], unit: str) -> float | None:
-        """What the points are to be multiplied by."""
-        times = self.amount(found["times"]) if "times" in found else 1
-        if "of" not in found or times is None:
-            return times
-        name = self.text(found["of"])
-        if name is None:
-            return None
-        if name not in self.document.sections["numbers"]:
-            self.wrong(
-                found["of"], f"there is no number `{name}`", f"[numbers] has: {', '.join(self.document.sections['numbers']) or 'none'}"
-            )
-            return None
-        full = self.fact(name)
-        if full is not None and full.unit != unit:
-            self.wrong(found["of"], f"`{name}` is in {full.unit}, and the curve in {unit}")
-        return None if full is None else full.value * times
-
-    def curve_like(self, entry: Entry) -> Curve | None:
-        found = self.table(entry, ("like", "times", "source", "note"), ("like", "times", "source"))
-        if found is None:
-            return None
-        other = self.named_by(found["like"], "curves", _Reader.curve)
-        times, source = self.amount(found["times"]), self.source(found)
-        if other is None or times is None:
-            return None
-        return Curve(tuple((x, y * times) for x, y in other.points), other.x, other.unit, source)
-
-    def points(self, entry: Entry) -> tuple[tuple[float, float], ...] | None:
-        """Pairs of numbers by rising x."""
-        found: list[tuple[float, float]] = []
-        listed = self.array(entry, "points")
-        for each in listed:
-            pair = each.value
-            if not isinstance(pair, list) or len(pair) != 2:
-                self.wrong(each, "is no point", "a pair of numbers: [x, y]")
-                continue
-            x, y = (self.amount(item) for item in each.listed())
-            if x is not None and y is not None:
-                if found and x <= found[-1][0]:
-                    self.wrong(each, f"x does not rise: {x} after {found[-1][0]}", "points stand by rising x")
-                found.append((x, y))
-        if isinstance(entry.value, list) and not listed:
-            self.wrong(entry, "has no points")
-        return tuple(found) if found and len(found) == len(listed) else None
-
-    # ------------------------------------------------------------ kernels
-
-    def kernel(self, entry: Entry) -> Kernel | None:
-        """A kernel, or that of another file: `file:name`."""
-        if isinstance(entry.value, str):
-            if ":" in entry.value:
-                return self.named_by(entry, "kernels", _Reader.kernel)
-            self.wrong(entry, "is no kernel", 'a table, or the kernel of another file: "cpu-onnxruntime:matmul"')
-            return None
-        found = self.table(entry, {"tiles", *STOREHOUSES}, ("launch",))
-        if found is None:
-            return None
-        launch = self.part(found["launch"], _Reader.launch)
-        piece = self.part(found["piece"], _Reader.launch) if "piece" in found else None
-        rates = self.part(found["rates"], _Reader.rates) if "rates" in found else {}
-        curves = {key: self.part(found[key], _Reader.curve) for key in CURVES if key in found}
-        for key, curve in curves.items():
-            if curve is not None and (curve.x, curve.unit) != CURVES[key]:
-                x, unit = CURVES[key]
-                self.wrong(found[key], f"a curve in {curve.unit} over {curve.x} is no {key}", f"one in {unit} over {x}")
-        if launch is None or rates is None or None in curves.values() or ("piece" in found and piece is None):
-            return None
-        tiles = self.tiles(found["tiles"]) if "tiles" in found else None
-        return Kernel(launch, rates, curves.get("bandwidth"), curves.get("rows"), curves.get("work"), tiles, piece)
-
-    def tiles(self, entry: Entry) -> Tiles | None:
-        found = self.table(entry, ("rows", "columns", "depth", "source", "note"), ("rows", "columns", "depth", "source"))
-        if found is None:
-            return None
-        rows, columns, depth = (self.count(found[key], 1) for key in ("rows", "columns", "depth"))
-        return Tiles(rows, columns, depth, self.source(found)) if rows and columns and depth else None
-
-    def part(self, entry: Entry, make: Callable[[_Reader, Entry], Found | None]) -> Found | None:
-        """What a kernel is made of: told in place, or by its name."""
-        if isinstance(entry.value, str):
-            return self.named_by(entry, STOREHOUSES[str(entry.keys[-1])], make)
-        return make(self, entry)
-
-    def named_by(self, entry: Entry, section: str, make: Callable[[_Reader, Entry], Found | None]) -> Found | None:
-        """The entry of `section` that a text names: of this file and its bases, or of another target as `file:name`."""
-        text = self.text(entry)
-        if text is None:
-            return None
-        file, _, name = text.rpartition(":")
-        reader = self
-        if file:
-            if own_file(file) is None:
-                self.wrong(entry, f"there is no target `{file}` to take `{name}` from")
-                return None
-            reader = self.others.setdefault(file, _Reader(own_document(file), []))
-        if name not in reader.document.sections[section]:
-            there = ", ".join(reader.document.sections[section]) or "none"
-            self.wrong(entry, f"there is no `{name}` in [{section}]{f' of {file}' if file else ''}", f"there are: {there}")
-            return None
-        if reader.known.get((section, name), self) is _BUSY:
-            self.wrong(entry, f"`{name}` is made from itself")
-            return None
-        return reader.named(section, name, lambda entry: make(reader, entry))
-
-    def named(self, section: str, name: str, make: Callable[[Entry], Found | None]) -> Found | None:
-        """The entry, read once."""
-        key = (section, name)
-        if key not in self.known:
-            self.known[key] = _BUSY
-            self.known[key] = make(self.document.sections[section][name])
-        found: Found | None = self.known[key]
-        return found
-
     # ------------------------------------------------------------ legality
 
     def dtypes(self, entry: Entry) -> frozenset[str] | None:
@@ -335,7 +133,7 @@ class _Reader(Values):
                 help = f"dtypes: {', '.join(DTYPES)}; sets of [dtypes]: {', '.join(sets) or 'none'}"
                 self.wrong(entry, f"there is no dtype `{name}`", help)
                 continue
-            if name in sets and self.known.get(("dtypes", name)) is _BUSY:
+            if name in sets and self.known.get(("dtypes", name)) is BUSY:
                 self.wrong(entry, f"`{name}` is made from itself")
                 continue
             more = self.named("dtypes", name, self.dtypes) if name in sets else frozenset({name})
@@ -459,7 +257,3 @@ class _Reader(Values):
         if entry is not None and not isinstance(entry.value, dict):
             self.wrong(entry, "is no table", "a name and, in quotes, its measurement")
         return entry is not None and isinstance(entry.value, dict)
-
-
-_BUSY = object()
-"""In place of what is being read: whoever finds it there needs itself."""

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import settings
 
 from coset.backends.triton_runtime import Compiler, Interpreter, OnDevice, Runner
-from coset.rules.definition import _DEFINITIONS, forget
+from coset.rules.defining import forget
+from coset.rules.definition import DEFINED
 from coset.rules.elaborated import LIBRARY, in_dialects
 
 MISSING = "Triton is not installed (make gpu)"
@@ -42,12 +43,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(autouse=True)
 def no_definitions_left() -> Iterator[None]:
     """The ops that a test's own rule files define are gone behind it: the library is every op that is defined in the process."""
-    before = set(_DEFINITIONS)
+    before = set(DEFINED)
     yield
-    for name in set(_DEFINITIONS) - before:
-        folder = _DEFINITIONS[name].directory
+    for name in set(DEFINED) - before:
+        folder = DEFINED[name].directory
         if folder.resolve() != LIBRARY and not in_dialects(folder):
-            forget(_DEFINITIONS[name].op)
+            forget(DEFINED[name].op)
 
 
 @pytest.fixture(scope="module")

@@ -201,6 +201,22 @@ def _movement() -> Iterator[Case]:
     for channels, side in ((64, 56), (256, 14)):
         yield _case("stablehlo.transpose", tensor_of("f32", 1, channels, side, side), _after(turned(0, 2, 3, 1), turned(0, 3, 1, 2)),
                     label=f"1,{channels},{side},{side} channels last and back, negated")  # fmt: skip
+    yield from _moved_rows()
+    for columns, pieces in itertools.product((128, 1024), (2, 4, 16)):
+        yield _case(
+            "stablehlo.concatenate", tensor_of("f32", 1, columns), _joined(pieces), label=f"1,{columns}, the first of {pieces} and others"
+        )
+        yield _case(
+            "stablehlo.slice", tensor_of("f32", 1, columns), _turned_about(pieces), label=f"1,{columns} cut into {pieces} and joined"
+        )
+    for rows in (16, 1024):
+        flat, full = (rows * 1024,), (rows, 1024)
+        there, back = (_after(_unary("stablehlo.reshape", shape=shape), NEGATE) for shape in (flat, full))
+        yield _case("stablehlo.reshape", tensor_of("f32", rows, 1024), _after(there, back), label=f"{rows},1024 flat and back, negated")
+
+
+def _moved_rows() -> Iterator[Case]:
+    """Cut and joined, padded, and the other way round."""
     for rows, columns in ((1, 1 << 14), (1, 1 << 18), (1, 1 << 22), (64, 768), (1024, 768)):
         type = tensor_of("f32", rows, columns)
 
@@ -219,17 +235,6 @@ def _movement() -> Iterator[Case]:
         yield _case("stablehlo.pad", type, padded, label=f"{rows},{columns} and cut")
         turned_round = _after(_unary("stablehlo.reverse", dimensions=(1,)), NEGATE)
         yield _case("stablehlo.reverse", type, turned_round, label=f"{rows},{columns} negated")
-    for columns, pieces in itertools.product((128, 1024), (2, 4, 16)):
-        yield _case(
-            "stablehlo.concatenate", tensor_of("f32", 1, columns), _joined(pieces), label=f"1,{columns}, the first of {pieces} and others"
-        )
-        yield _case(
-            "stablehlo.slice", tensor_of("f32", 1, columns), _turned_about(pieces), label=f"1,{columns} cut into {pieces} and joined"
-        )
-    for rows in (16, 1024):
-        flat, full = (rows * 1024,), (rows, 1024)
-        there, back = (_after(_unary("stablehlo.reshape", shape=shape), NEGATE) for shape in (flat, full))
-        yield _case("stablehlo.reshape", tensor_of("f32", rows, 1024), _after(there, back), label=f"{rows},1024 flat and back, negated")
 
 
 def _cuts(x: Term, pieces: int) -> list[Term]:
@@ -303,6 +308,22 @@ def _products() -> Iterator[Case]:
         yield _case(
             "stablehlo.dot_general", tensor_of(dtype, size, size), there_and_back(size, size, dtype), label=f"{size}x{size}x{size} and back"
         )
+    yield from _batched_products()
+    # fused: what turns an operand is a node of its own for the writer, and the runtime's optimizer takes it into the product
+    for depth, m in ((16, 16), (16, 64), (32, 32), (64, 64), (64, 256), (128, 768), (512, 768)):
+        label = f"{depth},{m} turned, by {depth}x16, and back"
+        yield _case("stablehlo.dot_general", tensor_of("f32", depth, m), _turned(depth), label=label, fused=True)
+    for m, k, n in ((16, 16, 16), (64, 16, 64), (64, 16, 256), (64, 16, 784), (256, 16, 784), (256, 64, 256)):
+        yield _case("onnx.Gemm", tensor_of("f32", m, n), _onto(m, k, n), label=f"{m}x{k}x{n} onto it")
+    for m, k in ((16, 64), (16, 256), (128, 768)):
+
+        def gemm(x: Term, index: int, k: int = k) -> Term:
+            return make("onnx.Gemm", (x, weights(tensor_of("f32", k, k), index), weights(tensor_of("f32", k), index)))
+
+        yield _case("onnx.Gemm", tensor_of("f32", m, k), gemm)
+
+
+def _batched_products() -> Iterator[Case]:
     for batch, n, k in ((12, 16, 64), (12, 128, 64), (12, 512, 64), (64, 64, 64)):
         batched = {"lhs_batch": (0,), "rhs_batch": (0,), "lhs_contract": (2,), "rhs_contract": (1,)}
 
@@ -319,18 +340,6 @@ def _products() -> Iterator[Case]:
             return make("stablehlo.dot_general", (x, weights(tensor_of("f32", batch, k, k), index)), given)
 
         yield _case("stablehlo.dot_general", tensor_of("f32", batch, n, k), each, label=f"{batch} of {n}x{k}x{k}")
-    # fused: what turns an operand is a node of its own for the writer, and the runtime's optimizer takes it into the product
-    for depth, m in ((16, 16), (16, 64), (32, 32), (64, 64), (64, 256), (128, 768), (512, 768)):
-        label = f"{depth},{m} turned, by {depth}x16, and back"
-        yield _case("stablehlo.dot_general", tensor_of("f32", depth, m), _turned(depth), label=label, fused=True)
-    for m, k, n in ((16, 16, 16), (64, 16, 64), (64, 16, 256), (64, 16, 784), (256, 16, 784), (256, 64, 256)):
-        yield _case("onnx.Gemm", tensor_of("f32", m, n), _onto(m, k, n), label=f"{m}x{k}x{n} onto it")
-    for m, k in ((16, 64), (16, 256), (128, 768)):
-
-        def gemm(x: Term, index: int, k: int = k) -> Term:
-            return make("onnx.Gemm", (x, weights(tensor_of("f32", k, k), index), weights(tensor_of("f32", k), index)))
-
-        yield _case("onnx.Gemm", tensor_of("f32", m, k), gemm)
 
 
 def _turned(depth: int) -> Link:

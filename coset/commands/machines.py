@@ -23,7 +23,7 @@ def targets(docs: str | None, as_json: bool) -> int:
         save(page, target_page())
         say(f"wrote {page}")
         return SUCCESS
-    from coset.console.show import show_targets
+    from coset.console.listings import show_targets
 
     show_targets(as_json)
     return SUCCESS
@@ -44,7 +44,7 @@ def calibrate(output: str | None, target: str | None, profile: str | None, secon
     from coset.backends.profile import opened
     from coset.calibration.calibrate import as_file, bench_of
     from coset.calibration.calibrate import calibrate as run
-    from coset.console.show import show_calibrated
+    from coset.console.measured import show_calibrated
     from coset.job.machine import GPU, HERE, calibrated_file, profile_file
     from coset.optimizing.pipeline import DEFAULT_TARGET
     from coset.targets.target import get_target
@@ -79,7 +79,7 @@ def bench(
 ) -> int:  # fmt: skip
     """Time MODEL in ONNX Runtime, without and with its own optimizer, in blocks side by side."""
     from coset.bench import bench as run
-    from coset.console.show import show_timings
+    from coset.console.measured import show_timings
 
     timings = run([model, *against], rounds=rounds, dims=dims, samples=samples, progress=say)
     if as_json:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -93,51 +94,84 @@ def optimize(
     from coset.job.zone import Zone
     from coset.optimizing.pipeline import default_target, optimize_file, optimize_range
     from coset.optimizing.ranges import Span
-    from coset.optimizing.report import save_report
 
-    if report is not None and not report.endswith((".json", ".html")):
-        raise CosetError(f"the report `{report}` is no .json and no .html file", help="name it R.html for a page, R.json for data")
-    told = file_in_folder(report, "report")
+    told = _report_file(report)
     drawn = told is not None and told.suffix == ".html"
-    limits = Limits(seconds=time_limit, nodes=node_limit, bytes=memory_limit)
     problem, proof = file_in_folder(extraction_problem, "extraction problem"), file_in_folder(certificate, "certificate")
     beside = {"report": told, "extraction problem": problem, "certificate": proof}
     refuse_overwriting((model, *rule_files), beside)
     refuse_overwriting(rule_files, {"result": output, **beside})  # which may take the place of the model
     resolved, written = find_target(target or default_target(output)), followed(output)
+    _refuse_several(proof, problem, keep=bool(keep), zones=bool(zones), span=span is not None)
+    picture = _picture() if drawn else None
+    with Telling(time_limit, verbose=verbose, counted=drawn) as telling:
+        limits = Limits(seconds=time_limit, nodes=node_limit, bytes=memory_limit)
+        job = Job(
+            model, resolved, numerics, limits, rule_files, dims, telling.say, problem, max_memory, measure, proof is not None,
+            admission=Admission(disabled, only), keep=keep, zones=tuple(Zone(*each) for each in zones.items()), picture=picture,
+            watch=telling.watch, allow_assumed=allow_assumed, keep_functions=keep_functions, check_seconds=check_time_limit,
+            samples=samples,
+        )  # fmt: skip
+        _warn_of_replacing(model, written, telling.say)
+        found = optimize_file(job, written, proof) if span is None else optimize_range(job, written, Span(*span))
+        telling.finish()
+    return _hand_out(found, model, output, told, proof, as_json)
+
+
+def _report_file(report: str | None) -> Path | None:
+    """Where the report goes.
+
+    Raises:
+        CosetError: it has no name of a report, or its folder is not there.
+    """
+    if report is not None and not report.endswith((".json", ".html")):
+        raise CosetError(f"the report `{report}` is no .json and no .html file", help="name it R.html for a page, R.json for data")
+    return file_in_folder(report, "report")
+
+
+def _refuse_several(proof: Path | None, problem: Path | None, *, keep: bool, zones: bool, span: bool) -> None:
+    """Nothing for one search with one result, of which a certificate and an extraction problem speak.
+
+    Raises:
+        CosetError: there are several.
+    """
     if proof is not None and (keep or zones):
         what = "of the outputs, not of kept values" if keep else "of one search"
         raise CosetError(f"a certificate speaks {what}", help="leave out --certificate, or --keep-value and --numerics-for")
     if problem is not None and zones:
         raise CosetError("with --numerics-for there are several extraction problems", help="leave one of the two out")
-    if proof is not None and span is not None:
+    if proof is not None and span:
         raise CosetError("a range has several programs, and a certificate speaks of one", help="leave out --range or --certificate")
-    picture = None
-    if drawn:
-        from coset.reporting import drawing  # of both programs, for the page only
 
-        picture = drawing.picture
-    with Telling(time_limit, verbose=verbose, counted=drawn) as telling:
-        job = Job(model, resolved, numerics, limits, rule_files, dims, telling.say, problem, max_memory, measure, proof is not None)
-        job = replace(job, admission=Admission(disabled, only), keep=keep, zones=tuple(Zone(*each) for each in zones.items()))
-        job = replace(job, picture=picture, watch=telling.watch, allow_assumed=allow_assumed, keep_functions=keep_functions)
-        job = replace(job, check_seconds=check_time_limit, samples=samples)
-        if written.exists() and Path(model).exists() and written.samefile(model):
-            telling.say(f"warning: the result takes the place of {model}, which is read")
-        found = optimize_file(job, written, proof) if span is None else optimize_range(job, written, Span(*span))
-        telling.finish()
+
+def _picture() -> Callable[..., Any]:
+    """What draws both programs, which is imported for the page only."""
+    from coset.reporting import drawing
+
+    return drawing.picture
+
+
+def _warn_of_replacing(model: str, written: Path, say: Callable[[str], None]) -> None:
+    if written.exists() and Path(model).exists() and written.samefile(model):
+        say(f"warning: the result takes the place of {model}, which is read")
+
+
+def _hand_out(found: dict[str, Any], model: str, output: str, told: Path | None, proof: Path | None, as_json: bool) -> int:
+    """Write the report and print it; the exit status."""
     graphs = found.pop("graphs", None)
     result = {**found, "output": output}
-    if told is not None and drawn:
+    if told is not None and told.suffix == ".html":
         from coset.reporting.page import report_page
 
         save(told, report_page(result, graphs, model))
     elif told is not None:
+        from coset.optimizing.report import save_report
+
         save_report(result, told)
     if as_json:
         print_json(result)
     else:
-        from coset.console.show import show_optimized  # and the library that draws tables with it
+        from coset.console.optimized import show_optimized  # and the library that draws tables with it
 
         show_optimized(result)
     if proof is not None and not found["certificate"]["ok"]:
@@ -191,11 +225,11 @@ def lower(
 ) -> int:  # fmt: skip
     """Lower MODEL (ONNX or StableHLO) to a Python package that needs torch and not coset."""
     from coset.comparing.refused import Refused
-    from coset.console.show import show_lowered
+    from coset.console.lowered import show_lowered
     from coset.egraph.limits import Limits
     from coset.job.admission import Admission
     from coset.job.machine import find_target
-    from coset.packaging.lower import Check, Lowering
+    from coset.packaging.asked import Check, Lowering
     from coset.packaging.lower import lower as run
 
     limits = Limits(seconds=time_limit, nodes=node_limit)

@@ -59,7 +59,7 @@ def prove(
 ) -> int:  # fmt: skip
     """Prove that BEFORE and AFTER are the same program (0), refute it by inputs (1), or say how far it got (3)."""
     from coset.comparing.deadline import Unknown, within
-    from coset.console.show import show_proved
+    from coset.console.proofs import show_proved
     from coset.proving.prove import PROVED, REFUTED, Proving, unanswered
     from coset.proving.prove import prove as run
 
@@ -104,7 +104,7 @@ def verify(
     as_json: bool,
 ) -> int:
     """Check that CERTIFICATE shows the programs BEFORE and AFTER to be equal; 1 where it does not."""
-    from coset.console.show import show_verified
+    from coset.console.proofs import show_verified
     from coset.proving.verify import verify_files
 
     files = Path(certificate), Path(before), Path(after)
@@ -146,7 +146,7 @@ def diff(
     """Compare the outputs of two models (ONNX or StableHLO) on drawn and adversarial inputs, and their graphs node by node. Exit code 1
     when the outputs differ."""
     from coset.comparing.deadline import within
-    from coset.console.show import show_differing
+    from coset.console.comparison import show_differing
     from coset.reporting.differing import Asked, differing
 
     page = file_in_folder(html, "page")

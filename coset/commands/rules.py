@@ -29,10 +29,11 @@ from coset.job.answer import save
 def check(files: tuple[str, ...], anew: bool, accept: bool, seconds: float, smt: str | None, as_json: bool) -> int:
     """Parse, type-check, lint and verify rule FILES (default: the whole library): 1 where one is refuted, 3 where one is unknown."""
     import coset.dialects
-    from coset.console.show import show_verdicts, verdict_summary
+    from coset.console.verdicts import show_verdicts, verdict_summary
     from coset.job.kernels import kernel_errors
-    from coset.prove.check import prune_locks, verify, weaker, write_lock
+    from coset.prove.check import verify
     from coset.prove.obligations import recording
+    from coset.prove.verdict import prune_locks, weaker, write_lock
     from coset.rules.library import DEFAULT
 
     assert coset.dialects
@@ -97,7 +98,7 @@ def rules(ops: bool, docs: str | None, textmate: str | None, as_json: bool) -> i
         say(f"wrote {textmate}")
         return SUCCESS
     import coset.dialects
-    from coset.console.show import show_ops, show_rules
+    from coset.console.listings import show_ops, show_rules
     from coset.ir.registry import all_ops
     from coset.rules.library import DEFAULT, load
 

@@ -14,43 +14,20 @@ import numpy as np
 
 from coset.backends.onnxruntime import Session
 from coset.comparing.deadline import spared
-from coset.comparing.feeds import (
-    ENDS,
-    INFINITE,
-    MIXED,
-    OTHER_SIZES,
-    SAMPLE,
-    Case,
-    Draw,
-    Feed,
-    cases,
-    cases_of_bits,
-    trials,
-    with_other_sizes,
-)
-from coset.comparing.infinities import LOST, Exact, ExactOutputs, problem_at_infinities
-from coset.comparing.noise import floating, largest_step, moved, nudged, rounded, weight_bytes, wide
+from coset.comparing.difference import ROUNDINGS, Difference, difference
+from coset.comparing.drawing import ENDS, INFINITE, MIXED
+from coset.comparing.feeds import OTHER_SIZES, SAMPLE, Case, Draw, Feed, cases, cases_of_bits, with_other_sizes
+from coset.comparing.infinities import ExactOutputs
+from coset.comparing.noise import largest_step, moved, nudged, rounded, weight_bytes
 from coset.comparing.seeds import with_seeds
+from coset.comparing.sizes import trials
+from coset.comparing.usual_outputs import blindness, usual_sizes
 from coset.ir.errors import CosetError
-from coset.ir.evaluate import describe
 from coset.ir.held import working_folder
 from coset.ir.program import Program
-from coset.ir.term import Term
 from coset.lowering.onnx.model import write
-from coset.prove.error_bound import roundoff
 from coset.targets.running import Running
 
-# How many times its own rounding noise an output may move. The noise is what moving every float input and constant by one rounding
-# error does to the original program: an estimate of the condition, not a bound (a running error analysis is to replace it).
-NOISE_FACTOR = 32.0
-# ... and the least that reassociating sums costs: a few roundings of the largest element of the output
-ROUNDINGS = 64.0
-# of a type of few digits so many would be half of the element, or more: then this share, and a few roundings at least
-SHARE, FEWEST = 2.0**-4, 4.0
-# No noise excuses more than this share of the largest element that the output has on this case or on the normal one: where the original is
-# so ill conditioned that its own roundings move it further, an optimized program that differs as much would still look wrong to its user
-MOST_NOISE = 0.1
-BOUNDED = frozenset({"logistic", "sigmoid", "hardsigmoid", "softmax", "tanh", "erf", "softsign", "sine", "cosine", "sin", "cos"})  # to 1
 WAITING = {"session.intra_op.allow_spinning": "0"}  # threads sleep between nodes: spinning took two fifths of a comparison's processor time
 UNOPTIMIZED = Running("off")
 SEEDS = (1, 2)  # constants, and results, are moved in two ways, the second where the first does not decide
@@ -60,27 +37,6 @@ ORDINARY = ("normal", "second", "negative")  # how cases of usual numbers are ca
 REDRAWS = 6  # seeds of a model that runs on no first draw
 OF_SAMPLES = "sample inputs must be such that the model takes (--sample-inputs)"
 SHAKEN_BYTES = 512 << 20  # of weights, up to which the constants are moved too
-
-
-@dataclass(frozen=True)
-class Difference:
-    """How far one output moved on one case. `tolerance` and `max_abs` are in the unit of the output."""
-
-    case: str
-    output: str
-    max_abs: float
-    max_rel: float
-    tolerance: float
-    problem: str = ""
-
-    @property
-    def ok(self) -> bool:
-        """Within the tolerance and without a new NaN, infinity, shape or dtype."""
-        return not self.problem and self.max_abs <= self.tolerance
-
-    def __str__(self) -> str:
-        """What is wrong with it, for a message."""
-        return f"output `{self.output}` on {self.case} inputs: {self.problem or f'{self.max_abs:.3g} off, allowed {self.tolerance:.3g}'}"
 
 
 @dataclass(frozen=True)
@@ -329,123 +285,6 @@ def _listen(run: Run, session: Session | _Drawing, feed: Feed) -> None:
         return
     for name, value in results.items():
         run.noise[name] = max(run.noise[name], largest_step(value, run.outputs[name]))
-
-
-def difference(
-    case: str, name: str, expected: Any, got: Any, noise: Any, *, exact: bool, usual: float | None = None, beyond: Exact | None = None,
-    exceptions: AbstractSet[str] = frozenset(),
-) -> Difference:  # fmt: skip
-    """Compare one output, whose largest element is of the size `usual` on normal inputs (None: not known). Of a sequence each element is
-    compared, and the worst one told. What is no tensor else must be equal; so must anything that is no float. Where the output is not
-    finite the other one has the same infinity or NaN, or what is `beyond`, as the `exceptions` of the rules that were used allow
-    (`problem_at_infinities`); `INFINITE` among them allows what rules may make of infinite inputs."""
-    if isinstance(expected, list) and isinstance(got, list) and expected and len(expected) == len(got):
-        pairs = zip(expected, got, strict=True)
-        each = [difference(case, name, one, other, noise, exact=exact, usual=usual, exceptions=exceptions) for one, other in pairs]
-        return max(each, key=lambda found: (not found.ok, found.max_abs))
-    if not isinstance(expected, np.ndarray) or not isinstance(got, np.ndarray):
-        same = _equal_values(expected, got)
-        return Difference(case, name, 0.0 if same else np.inf, 0.0, 0.0, "" if same else "another value")
-    if expected.dtype != got.dtype or expected.shape != got.shape:
-        problem = f"{got.dtype}{list(got.shape)} instead of {expected.dtype}{list(expected.shape)}"
-        return Difference(case, name, np.inf, np.inf, 0.0, problem)
-    if not floating(expected):
-        same = bool(np.array_equal(expected, got))
-        return Difference(case, name, 0.0 if same else 1.0, 0.0, 0.0, "" if same else "another value")
-    left, right = wide(expected), wide(got)
-    judged = np.ones(left.shape, bool)
-    if case == INFINITE and not exact and exceptions & {"nonfinite", INFINITE}:  # behind an exchange there may be anything, by a tanh, say
-        judged = ~(np.isnan(left) | np.isnan(right))
-    finite = np.isfinite(left) & judged
-    if exact:
-        same = bool(np.array_equal(left, right, equal_nan=True) and np.array_equal(_signs(left[finite]), _signs(right[finite])))
-    problem = "a new NaN or infinity" if not np.isfinite(right[finite]).all() else ""
-    if not problem and not exact and not np.isfinite(left).all():
-        if left.dtype.kind == "c":  # its parts are exchanged by each product
-            problem = LOST if not np.isnan(right[np.isnan(left) & judged]).all() else ""
-        else:
-            problem = problem_at_infinities(expected, got, beyond, exceptions, judged)
-    with np.errstate(invalid="ignore", over="ignore"):
-        step = np.abs(left[finite] - right[finite])
-        scale = float(np.max(np.abs(left[finite]), initial=0.0))
-    max_abs = float(np.max(step, initial=0.0))
-    if exact:
-        return Difference(case, name, max_abs, max_abs / scale if scale else 0.0, 0.0, "" if same else problem or "other bits")
-    allowed = NOISE_FACTOR * float(noise if noise is not None else 0.0)
-    if usual is not None:
-        allowed = min(allowed, MOST_NOISE * max(scale, usual))
-    tolerance = allowed + reassociated(expected.dtype) * scale + ROUNDINGS * flushed(expected.dtype)
-    return Difference(case, name, max_abs, max_abs / scale if scale else 0.0, tolerance, problem)
-
-
-def reassociated(dtype: np.dtype[Any]) -> float:
-    """What share of the largest element another order of sums may cost."""
-    step = roundoff(dtype)
-    return min(ROUNDINGS * step, max(SHARE, FEWEST * step))
-
-
-def flushed(dtype: np.dtype[Any]) -> float:
-    """The size of numbers that GPUs and vector libraries take for zeros: those below the normal ones of 8 bits of exponent."""
-    return float(np.finfo(np.float32).tiny) if dtype in (np.float32, np.complex64) or dtype.name == "bfloat16" else 0.0
-
-
-def _signs(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Whether the numbers are negative, zeros too; of complex ones both parts."""
-    parts = np.stack([value.real, value.imag]) if value.dtype.kind == "c" else value
-    return np.asarray(np.signbit(parts))
-
-
-def usual_sizes(program: Program, outputs: Mapping[str, Any]) -> dict[str, float]:
-    """The size of the largest element of each output, which a program gives on usual inputs. Of what a bounded function gives at least so
-    much that noise may excuse a few roundings of 1: near its ends a runtime's kernel is off by these, not by roundings of its results
-    (ONNX Runtime's Sigmoid of -16 by all of it)."""
-    bounded = {name for name, root in program.outputs if _is_bounded(root)}
-    return {name: max(largest(value), _of_one(value) if name in bounded else 0.0) for name, value in outputs.items()}
-
-
-def _of_one(value: Any) -> float:
-    """The size of an output of which noise may excuse `ROUNDINGS` of 1."""
-    return ROUNDINGS * roundoff(value.dtype) / MOST_NOISE if isinstance(value, np.ndarray) and floating(value) else 0.0
-
-
-def blindness(program: Program, results: Sequence[Mapping[str, Any]]) -> str:
-    """Which outputs are within roundings of 0, 1 and -1 in all of the `results`, as bounded functions far out are: words for the user."""
-    names = [name for name, root in program.outputs if _is_bounded(root) and results and all(_at_ends(each[name]) for each in results)]
-    quoted = ", ".join(f"`{name}`" for name in names)
-    return f"{quoted} {'is' if len(names) == 1 else 'are'} 0, 1 or -1 but for roundings on ordinary drawn inputs" if names else ""
-
-
-def _at_ends(value: Any) -> bool:
-    if not isinstance(value, np.ndarray) or not floating(value):
-        return False
-    sizes = np.abs(wide(value))
-    return bool(np.all(np.minimum(sizes, np.abs(sizes - 1)) <= ROUNDINGS * roundoff(value.dtype)))
-
-
-def _is_bounded(term: Term) -> bool:
-    while term.op.has("movement") and term.operands:
-        term = term.operands[0]
-    return describe(term).rpartition(".")[2].lower() in BOUNDED
-
-
-def largest(value: Any) -> float:
-    """The size of the largest finite element, of all in a sequence; 0 for what is no float."""
-    if isinstance(value, list):
-        return max(map(largest, value), default=0.0)
-    if not isinstance(value, np.ndarray) or not floating(value):
-        return 0.0
-    sizes = np.abs(wide(value))
-    return float(np.max(sizes[np.isfinite(sizes)], initial=0.0))
-
-
-def _equal_values(expected: Any, got: Any) -> bool:
-    if isinstance(expected, list | tuple) and isinstance(got, list | tuple):
-        return len(expected) == len(got) and all(_equal_values(a, b) for a, b in zip(expected, got, strict=True))
-    if isinstance(expected, dict) and isinstance(got, dict):
-        return expected.keys() == got.keys() and all(_equal_values(expected[k], got[k]) for k in expected)
-    if isinstance(expected, np.ndarray) and isinstance(got, np.ndarray):
-        return expected.dtype == got.dtype and np.array_equal(expected, got, equal_nan=expected.dtype.kind in "fc")
-    return bool(expected == got or (expected != expected and got != got))  # a NaN in a map is one, too
 
 
 def breaking_rule(names: Iterable[str], passes: Any) -> str | None:

@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from coset.comparing.check import EXTREME, Difference, difference
+from coset.comparing.check import EXTREME
+from coset.comparing.difference import Difference, difference
 from coset.comparing.feeds import Case, Feed
 from coset.comparing.infinities import REORDERED, Exact
 from coset.comparing.reference import noise_of, nudges, values_of

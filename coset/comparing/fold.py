@@ -114,44 +114,14 @@ def fold(
     order = list(topological(roots))
     replaced: dict[Term, Term] = {}
     values: dict[Term, Term] = {}
-    fallback = fallback_of_constants(source, seconds)
+    known: dict[Term, Term] = {}
+    if value_of is None:
+        storable, known = _known_values(order, roots, storable, source, runtime, exact, seconds)
 
     def value(term: Term) -> Term:
         if term not in values:
             values[term] = _spread(term, known) if value_of is None else value_of(term)
         return values[term]
-
-    def folding() -> list[Term]:
-        read = [operand for term in order if term not in storable for operand in term.operands if operand in storable]
-        return [*read, *(root for root in roots if root in storable)]
-
-    known: dict[Term, Term] = {}
-    if value_of is None:
-        missing: AbstractSet[Term] = frozenset()
-        done: dict[Term, Any] = {}
-        while True:
-            storable = storable - missing - _around(order, lost_among(order).keys())
-            asked = folding()
-            try:
-                known = _computed(asked, fallback, done)
-            except Costly as error:
-                missing = {*error.terms, *(term for term in asked if _base(term) in error.terms)}
-                continue
-            except Lost:
-                continue
-            except CosetError:
-                missing = _without_value(asked, fallback)
-                continue
-            began = time.monotonic()
-            given = {} if runtime is None else runtime(list(known), source, seconds)
-            runtime = runtime if time.monotonic() - began < seconds else None  # late once: the evaluator has what is left
-            if lost_among(known):
-                continue
-            apart = {term: array for term, array in given.items() if not _is_near(term, known[term], array, exact)}
-            missing = _around(order, apart.keys()) if exact else frozenset()
-            if not missing:
-                known |= {term: constant(constant_of(array, term.tensor.dtype)) for term, array in apart.items()}
-                break
 
     count = 0
     for term in order:
@@ -168,6 +138,45 @@ def fold(
         count += root in storable and result is not root
         results.append(result)
     return tuple(results), count
+
+
+def _known_values(
+    order: Sequence[Term], roots: Sequence[Term], storable: AbstractSet[Term], source: Mapping[str, Any], runtime: Runtime | None,
+    exact: bool, seconds: float,
+) -> tuple[AbstractSet[Term], dict[Term, Term]]:  # fmt: skip
+    """Which of the `storable` terms have a value here, and the values of the largest ones, those of the `runtime` where they count: what
+    turns out to have none is left out, and the rest is asked for again."""
+    fallback = fallback_of_constants(source, seconds)
+    missing: AbstractSet[Term] = frozenset()
+    done: dict[Term, Any] = {}
+    while True:
+        storable = storable - missing - _around(order, lost_among(order).keys())
+        asked = _largest(order, roots, storable)
+        try:
+            known = _computed(asked, fallback, done)
+        except Costly as error:
+            missing = {*error.terms, *(term for term in asked if _base(term) in error.terms)}
+            continue
+        except Lost:
+            continue
+        except CosetError:
+            missing = _without_value(asked, fallback)
+            continue
+        began = time.monotonic()
+        given = {} if runtime is None else runtime(list(known), source, seconds)
+        runtime = runtime if time.monotonic() - began < seconds else None  # late once: the evaluator has what is left
+        if lost_among(known):
+            continue
+        apart = {term: array for term, array in given.items() if not _is_near(term, known[term], array, exact)}
+        missing = _around(order, apart.keys()) if exact else frozenset()
+        if not missing:
+            return storable, known | {term: constant(constant_of(array, term.tensor.dtype)) for term, array in apart.items()}
+
+
+def _largest(order: Sequence[Term], roots: Sequence[Term], storable: AbstractSet[Term]) -> list[Term]:
+    """The `storable` terms that are read by others, or are roots."""
+    read = [operand for term in order if term not in storable for operand in term.operands if operand in storable]
+    return [*read, *(root for root in roots if root in storable)]
 
 
 def _is_near(term: Term, value: Term, given: Array, exact: bool) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,14 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from coset.comparing.check import EXTREME, OF_SAMPLES, CheckReport, blindness, difference, usual_sizes
-from coset.comparing.feeds import SAMPLE, Case, Draw, Feed, cases, cases_of_bits, trials
+from coset.comparing.check import EXTREME, OF_SAMPLES, CheckReport
+from coset.comparing.difference import Difference, difference
+from coset.comparing.feeds import SAMPLE, Case, Draw, Feed, cases, cases_of_bits
 from coset.comparing.fold import fallback_for
 from coset.comparing.infinities import LOST, ExactOutputs
 from coset.comparing.noise import floating, largest_step, moved, nudged, rounded, weight_bytes, wide
+from coset.comparing.sizes import trials
+from coset.comparing.usual_outputs import blindness, usual_sizes
 from coset.frontends.onnx.model import import_model
 from coset.frontends.stablehlo.program import import_stablehlo
 from coset.ir import dims
@@ -29,6 +32,7 @@ from coset.ir.types import TensorType
 STABLEHLO = (".mlir", ".mlirbc", ".stablehlo", ".bc")
 SUMS = ("stablehlo.dot_general", "stablehlo.convolution", "stablehlo.reduce", "stablehlo.reduce_window")
 GROWING = ("stablehlo.add", "stablehlo.subtract", "stablehlo.multiply", "stablehlo.exponential", "stablehlo.power")
+Differing = Callable[..., Difference]  # of the value, the result and its noise: as `difference`
 ENDLESS = 1 << 62  # FLOP
 SHAKEN_BYTES = 64 << 20  # of weights, up to which the noise of constants is measured too
 
@@ -71,6 +75,7 @@ def against_reference(
     """
     refusal = apart = ""
     draw = draw or (cases_of_bits if exact else cases)
+    beside = _Beside(program, run, opened or program, plain, amplified, sums, exact, overlooks, exceptions)
     for binding in trials(program, given):
         report = CheckReport(dict(binding))
         usual: dict[str, float] = {}  # the largest element of each output on the first inputs
@@ -78,42 +83,76 @@ def against_reference(
         for case, expected, noise in expected_values(program, binding, report, seed, opened or program, draw=draw):
             report.cases.append(case.name)
             report.feeds[case.name] = case.feed
-            results, exactly = run(case.feed), ExactOutputs(program, case.feed)
             usual = usual or usual_sizes(program, expected)
             ordinary += [] if case.name in EXTREME else [expected]
-            roundings: Feed | None = None  # the noise of what ops compute, which is measured where the rest does not explain a difference
-            beside: tuple[Feed, str | None] | None = None  # what plain code gives, and what is near overflow: asked for once a case
-            for name, value in expected.items():
-                judge = partial(difference, case.name, name, beyond=exactly.of(name), exceptions=exceptions)
-                found = judge(value, results[name], 0.0, exact=exact)
-                if not (
-                    found.ok or found.problem or exact
-                ):  # most are within a few roundings, and to measure noise takes as long as all else
-                    found = judge(value, results[name], noise()[name] * amplified, exact=exact)
-                explained = False  # whether roundings explain it, if not as much of the output may be noise
-                if not (found.ok or found.problem or exact):
-                    roundings = roundings or noise_of_results(opened or program, case.feed)
-                    more = np.maximum(noise()[name] * amplified, roundings[name] * sums)
-                    found = judge(value, results[name], more, exact=False, usual=usual[name])
-                    explained = not found.ok and judge(value, results[name], more, exact=False).ok
-                if not found.ok and (found.problem or explained) and plain is not None and not exact:
-                    beside = beside or (plain(case.feed), near_overflow(program, case.feed))
-                    own, near = beside
-                    judged = found  # a finite difference is never excused by what plain code gives
-                    if not explained:
-                        judged = judge(own[name], results[name], noise()[name] * amplified, exact=exact)
-                    if not judged.ok and near is not None:
-                        apart = apart or f"{found}; {near} may overflow in another order"
-                        continue
-                    apart, found = (apart or str(found), judged) if judged.ok else (apart, found)
-                if found.problem == LOST and overlooks:
-                    apart = apart or f"{found}; {overlooks}"
-                    continue
-                report.differences.append(found)
+            for found, said in beside.outputs(case, expected, noise, usual):
+                apart = apart or said
+                report.differences.extend([] if found is None else [found])
         if report.cases:
             return replace(report, apart=apart, blind=blindness(program, ordinary))
         refusal = report.reasons[0] if report.reasons else ""
     raise CosetError(f"the model has no value on drawn inputs ({refusal})", help="give its free dims with --dim NAME=N")
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """What the outputs of a run are compared by: as `against_reference` says."""
+
+    program: Program
+    run: Callable[[Feed], Feed]
+    opened: Program
+    plain: Callable[[Feed], Feed] | None
+    amplified: float
+    sums: float
+    exact: bool
+    overlooks: str
+    exceptions: AbstractSet[str]
+
+    def outputs(
+        self, case: Case, expected: Feed, noise: Callable[[], Feed], usual: Mapping[str, float]
+    ) -> Iterator[tuple[Difference | None, str]]:
+        """How far each output is off on a case, None where that is not judged, and what is to be said of it under `apart`."""
+        results, exactly = self.run(case.feed), ExactOutputs(self.program, case.feed)
+        roundings = cache(lambda: noise_of_results(self.opened, case.feed))  # measured where the rest does not explain a difference
+        plain = cache(lambda: self._plain(case.feed))  # asked for once a case
+        for name, value in expected.items():
+            judge: Differing = partial(difference, case.name, name, beyond=exactly.of(name), exceptions=self.exceptions)
+            found, explained = self._by_roundings(judge, name, value, results[name], noise, roundings, usual)
+            if not found.ok and (found.problem or explained) and self.plain is not None and not self.exact:
+                own, near = plain()
+                judged = found  # a finite difference is never excused by what plain code gives
+                if not explained:
+                    judged = judge(own[name], results[name], noise()[name] * self.amplified, exact=self.exact)
+                if not judged.ok and near is not None:
+                    yield None, f"{found}; {near} may overflow in another order"
+                    continue
+                if judged.ok:
+                    yield judged, str(found)
+                    continue
+            if found.problem == LOST and self.overlooks:
+                yield None, f"{found}; {self.overlooks}"
+                continue
+            yield found, ""
+
+    def _by_roundings(
+        self, judge: Differing, name: str, value: Any, result: Any, noise: Callable[[], Feed], roundings: Callable[[], Feed],
+        usual: Mapping[str, float],
+    ) -> tuple[Difference, bool]:  # fmt: skip
+        """How far one output is off, with as much noise as decides; and whether roundings explain it, if not as much of the output may be
+        noise. Most are within a few roundings, and to measure noise takes as long as all else."""
+        found = judge(value, result, 0.0, exact=self.exact)
+        if not (found.ok or found.problem or self.exact):
+            found = judge(value, result, noise()[name] * self.amplified, exact=self.exact)
+        if found.ok or found.problem or self.exact:
+            return found, False
+        more = np.maximum(noise()[name] * self.amplified, roundings()[name] * self.sums)
+        found = judge(value, result, more, exact=False, usual=usual[name])
+        return found, not found.ok and judge(value, result, more, exact=False).ok
+
+    def _plain(self, feed: Feed) -> tuple[Feed, str | None]:
+        """What plain code gives, and what is near overflow."""
+        assert self.plain is not None
+        return self.plain(feed), near_overflow(self.program, feed)
 
 
 def noise_of_results(program: Program, feed: Feed) -> Feed:

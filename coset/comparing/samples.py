@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from coset.comparing.feeds import SAMPLES, Feed, Sample, sizes_in
+from coset.comparing.feeds import Feed, Sample
 from coset.comparing.loose_inputs import elements_of, entries_of, is_sequence
+from coset.comparing.sizes import SAMPLES, sizes_in
 from coset.frontends.onnx.samples import read_value
 from coset.ir import dims
 from coset.ir.errors import CosetError

@@ -14,8 +14,10 @@ from dataclasses import dataclass, replace
 import ml_dtypes
 import numpy as np
 
-from coset.comparing.check import CheckReport, Difference
-from coset.comparing.feeds import INFINITE, Case, Feed, cases
+from coset.comparing.check import CheckReport
+from coset.comparing.difference import Difference
+from coset.comparing.drawing import INFINITE
+from coset.comparing.feeds import Case, Feed, cases
 from coset.comparing.noise import weight_bytes
 from coset.comparing.reference import against_reference, values_in_order, work_of
 from coset.ir.errors import CosetError

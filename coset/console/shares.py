@@ -11,7 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from coset.prove.check import Verdict
+    from coset.prove.verdict import Verdict
 
 WORDS = ("proved", "bounded", "tested", "assumed", "unknown", "refuted")
 USAGE = Path(__file__).resolve().parents[1] / "benchmarks" / "results" / "rule_usage.json"  # written by benchmarks/rule_usage.py

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from coset.comparing.check import CheckReport, Difference
+from coset.comparing.check import CheckReport
+from coset.comparing.difference import Difference
 from coset.egraph.saturate import Saturation
 from coset.explaining.smallest import smallest
 from coset.explaining.words import Words

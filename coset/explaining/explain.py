@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from coset.comparing.reference import read_program
+from coset.egraph.request import Phase
 from coset.egraph.saturate import Saturation, saturate
-from coset.egraph.search import Phase
 from coset.explaining.missing import missing
 from coset.explaining.nearest import Matcher, Near, Unequal, makers_in
 from coset.explaining.words import Words
@@ -20,7 +20,8 @@ from coset.ir.suggestions import like, meant
 from coset.job.job import Job
 from coset.job.phases import COMPOSITE, permitted_phases, with_parts
 from coset.optimizing.pipeline import flow_for, suffix
-from coset.packaging.lower import DIALECT, searched
+from coset.packaging.asked import DIALECT
+from coset.packaging.searched import searched
 from coset.rules.definition import is_defined
 from coset.rules.equation import NUMERICS_ORDER
 from coset.rules.pattern import Application

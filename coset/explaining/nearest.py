@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import log
 
+from coset.egraph.request import Phase
 from coset.egraph.saturated import ENode, Saturated
-from coset.egraph.search import Phase
 from coset.ir.op import get_op
 from coset.ir.term import AttributeItems
 from coset.ir.types import Type

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from coset.console.show import show_not_shown
+from coset.console.comparison import show_not_shown
 
 
 def show_explained(result: Mapping[str, Any]) -> None:

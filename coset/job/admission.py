@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from coset.egraph.search import Phase
+from coset.egraph.request import Phase
 from coset.ir.errors import CosetError
 from coset.ir.suggestions import like
 from coset.rules.rule import RECOGNISE, Rule

@@ -23,7 +23,8 @@ from coset.rules.rule import Rule
 from coset.rules.written import WrittenRule
 
 if TYPE_CHECKING:
-    from coset.prove.check import Effort, Verdict
+    from coset.prove.check import Effort
+    from coset.prove.verdict import Verdict
 
 Source = str | Path | WrittenRule
 LEAST, MOST = 5.0, 60.0  # s of the processor for a rule, whatever its share of the job's seconds is
@@ -146,7 +147,8 @@ def _is_own(rule: Rule, files: Sequence[Path], written: Sequence[WrittenRule]) -
 
 def _verdicts(entries: Mapping[str, list[Rule]], context: str, seconds: float, progress: Callable[[str], None]) -> dict[str, Verdict]:
     """The verdict on each entry: as it is locked or was found before with as much time, else as it is found now."""
-    from coset.prove.check import Effort, check_rules, failed_tests, locked, locked_verdict  # the prover, which few searches need
+    from coset.prove.check import Effort, check_rules, failed_tests  # the prover, which few searches need
+    from coset.prove.verdict import locked, locked_verdict  # the prover, which few searches need
 
     effort = Effort(min(MOST, max(LEAST, seconds / max(1, len(entries)))), proving=PROVING, apart="torch" not in sys.modules)
     found: dict[str, Verdict] = {}
@@ -188,7 +190,7 @@ def _prover() -> str:
 
 def _recall(rules: Sequence[Rule], context: str, effort: Effort) -> Verdict | None:
     """What was found before of an entry; None where nothing was, or where there is more time now than was too little then."""
-    from coset.prove.check import said_of
+    from coset.prove.verdict import said_of
 
     key = _key(rules, context)
     body = None if _native(rules) or key in _FOUND else cache.read(cache.cache_file("verdicts", *key))

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any
 
-from coset.egraph.search import Phase
+from coset.egraph.request import Phase
 from coset.ir.errors import CosetError
 from coset.ir.op import get_op
 from coset.job.admission import EVERY_RULE

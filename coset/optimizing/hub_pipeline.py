@@ -16,11 +16,13 @@ from typing import Any, ClassVar
 
 from coset.backends.onnxruntime import NotLoaded, Session
 from coset.backends.stablehlo_interpreter import Interpreter
-from coset.comparing.check import CheckReport, difference
+from coset.comparing.check import CheckReport
+from coset.comparing.difference import difference
 from coset.comparing.evaluated import compared
-from coset.comparing.feeds import Feed, Sample, bindings
+from coset.comparing.feeds import Feed, Sample
 from coset.comparing.reference import against_reference, expected_values, is_stablehlo, read_program, renamed, values_in_order, work_of
 from coset.comparing.samples import with_samples
+from coset.comparing.sizes import bindings
 from coset.extract.cost import Printable
 from coset.frontends.stablehlo.program import import_stablehlo
 from coset.ir import dims

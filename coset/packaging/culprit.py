@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coset.comparing.check import CheckReport, breaking_rule, difference
+from coset.comparing.check import CheckReport, breaking_rule
+from coset.comparing.difference import difference
 from coset.comparing.fault import Made, first_fault
 from coset.comparing.feeds import Case
 from coset.comparing.reference import noise_of, nudges, values_of

@@ -18,7 +18,8 @@ from coset.lowering.planning.recurrence import LOOP
 from coset.lowering.planning.recurrence_products import lighter_loops
 from coset.lowering.planning.rounds import products_of_rounds
 from coset.lowering.triton.source import can_emit
-from coset.pricing.plan_price import PlanPrices, draft
+from coset.pricing.judge import draft
+from coset.pricing.plan_price import PlanPrices
 
 Opened = Callable[[tuple[Term, ...]], tuple[Term, ...]]
 

@@ -6,13 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Set
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from coset.ir.program import Program
 from coset.ir.term import Term, topological
 from coset.lowering.kernels.kernel import Plan
 from coset.lowering.planning.plan import opened, plan
 from coset.lowering.triton.source import can_emit
+from coset.pricing.convolutions import windows_may_pay
+from coset.pricing.library import library_may_pay, library_pays
 from coset.pricing.plan_price import PlanPrices
 from coset.rules.equation import NUMERICS_ORDER
 from coset.targets.target import Target
@@ -45,8 +47,8 @@ class Planning:
         Raises:
             CosetError: as `plan`.
         """
-        windows = self._kinds(by.may_be_windowed)
-        products = self._kinds(by.may_be_librarys)
+        windows = self._kinds(partial(windows_may_pay, by.machine))
+        products = self._kinds(partial(library_may_pay, by.machine))
         chosen = self._paying(by)
         library = best = self._plan(chosen)
         if not windows and not products:
@@ -78,7 +80,7 @@ class Planning:
 
     def _paying(self, by: PlanPrices) -> frozenset[Hashable]:
         """The kinds of products that a library does sooner, whatever is beside them."""
-        return frozenset(self._kinds(by.is_librarys))
+        return frozenset(self._kinds(partial(library_pays, by.machine)))
 
     def _roughly(self, made: Plan, by: PlanPrices) -> float:
         """Seconds where whole regions have their features last or first."""
@@ -91,7 +93,7 @@ class Planning:
             return _kind(term) in kinds
 
         def libraries(term: Term) -> bool:
-            return _kind(term) in kinds and self._prices.may_be_librarys(term)
+            return _kind(term) in kinds and library_may_pay(self._prices.machine, term)
 
         wanted = windows if kinds else None
         return plan(

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from coset.comparing.feeds import Feed, bindings, cases, with_few_rows
+from coset.comparing.feeds import Feed, cases
+from coset.comparing.sizes import bindings, with_few_rows
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import Term

@@ -15,7 +15,7 @@ from coset.comparing.fold import computed, fallback_of_constants, fold
 from coset.dialects.hub.terms import is_splat
 from coset.egraph.chains import is_associativity, product
 from coset.egraph.merging import PRODUCT, SLICE, takes_columns
-from coset.egraph.search import Phase
+from coset.egraph.request import Phase
 from coset.ir.constants import INLINE_ELEMENTS
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
@@ -56,44 +56,56 @@ def certificate_of(before: Program, after: Program, steps: Iterable[Step], *, sh
     Raises:
         Uncertified: a step has something that certificates have no form for.
     """
-    one, other = map(dims_by_content, (before, after if shown is None else shown))
-    numbered = Numbered(one, other)
-    alike = alike_of(numbered.terms)
-    rules: dict[Rule, int] = {}
-    lines: list[Line] = []
-
-    def numbers(terms: Sequence[Term]) -> list[int]:
-        for term in topological(terms, known=numbered.number):
-            lines.append(term_line(term, numbered, alike))
-            numbered.add(term)
-        return [numbered.number[term] for term in terms]
-
+    written = _Lines(*map(dims_by_content, (before, after if shown is None else shown)))
     try:
         for step in steps:
-            left = numbers(step.left)
-            numbers(step.cited)
-            if step.reason == DIMS:
-                pairs = list(zip(step.left, step.right, strict=True))
-                lines.append({DIMS: [list(pair) for pair in zip(left, numbers(step.right), strict=True)]})
-                other = resized(other, one_result(pairs, inner_symbols(other)) or {})
-                numbered.program(other)
-                alike = alike_of(numbered.terms)
-            elif step.reason == APART:
-                lines.append({APART: [left[0], left[1:]]})
-                other = set_apart(other, step.left[0], frozenset(step.left[1:]), step.right[0])
-                numbered.program(other)
-            elif step.reason == ROUNDED:
-                lines.append({ROUNDED: [left[0], *numbers(step.right)]})
-            elif isinstance(step.reason, str):
-                lines.append({step.reason: left[0]})
-                numbered.enter(step.right[0])
-            else:
-                lines.append({"rule": rules.setdefault(step.reason, len(rules)), "left": left, "right": numbers(step.right)})
+            written.step(step)
     except CosetError as error:
         raise Uncertified(error.message) from None
-    listed = [{"name": r.name, "text": text_hash(r), "numerics": str(r.numerics), "assurance": r.assurance} for r in rules]
+    listed = [{"name": r.name, "text": text_hash(r), "numerics": str(r.numerics), "assurance": r.assurance} for r in written.rules]
     head: Line = {"format": FORMAT, "version": VERSION, "before": digest(before), "after": digest(after), "rules": listed}
-    return Certificate(head, lines)
+    return Certificate(head, written.lines)
+
+
+class _Lines:
+    """The lines of a certificate for two programs, as steps are written down."""
+
+    def __init__(self, before: Program, after: Program) -> None:
+        self.after = after
+        self.numbered = Numbered(before, after)
+        self.alike = alike_of(self.numbered.terms)
+        self.rules: dict[Rule, int] = {}
+        self.lines: list[Line] = []
+
+    def step(self, step: Step) -> None:
+        """Write one more."""
+        left = self._numbers(step.left)
+        self._numbers(step.cited)
+        if step.reason == DIMS:
+            pairs = list(zip(step.left, step.right, strict=True))
+            self.lines.append({DIMS: [list(pair) for pair in zip(left, self._numbers(step.right), strict=True)]})
+            self.after = resized(self.after, one_result(pairs, inner_symbols(self.after)) or {})
+            self.numbered.program(self.after)
+            self.alike = alike_of(self.numbered.terms)
+        elif step.reason == APART:
+            self.lines.append({APART: [left[0], left[1:]]})
+            self.after = set_apart(self.after, step.left[0], frozenset(step.left[1:]), step.right[0])
+            self.numbered.program(self.after)
+        elif step.reason == ROUNDED:
+            self.lines.append({ROUNDED: [left[0], *self._numbers(step.right)]})
+        elif isinstance(step.reason, str):
+            self.lines.append({step.reason: left[0]})
+            self.numbered.enter(step.right[0])
+        else:
+            rule = self.rules.setdefault(step.reason, len(self.rules))
+            self.lines.append({"rule": rule, "left": left, "right": self._numbers(step.right)})
+
+    def _numbers(self, terms: Sequence[Term]) -> list[int]:
+        """The numbers of terms, each with the lines of what is new below it."""
+        for term in topological(terms, known=self.numbered.number):
+            self.lines.append(term_line(term, self.numbered, self.alike))
+            self.numbered.add(term)
+        return [self.numbered.number[term] for term in terms]
 
 
 # ---------------------------------------------------------------- the steps of a search

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from coset.dialects.onnx.kept import KEPT
 from coset.egraph.limits import Limits
+from coset.egraph.request import Phase
 from coset.egraph.saturate import saturate
-from coset.egraph.search import Phase
 from coset.ir.constants import Constant
 from coset.ir.evaluate import describe
 from coset.ir.term import CONSTANT, INPUT, TUPLE, Term, constant, exact_key, get, input_term, rebuild, topological

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from coset.egraph.search import Phase
+from coset.egraph.request import Phase
 from coset.ir.dims import Dim
 from coset.ir.term import Term, make, rebuild
 from coset.proving.constants import Goal

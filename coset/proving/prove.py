@@ -13,10 +13,11 @@ from typing import Any
 
 import coset.dialects
 from coset.comparing.check import CheckReport
-from coset.comparing.feeds import Sample, sampled_sizes
+from coset.comparing.feeds import Sample
 from coset.comparing.infinities import REORDERED
 from coset.comparing.reference import read_program
 from coset.comparing.samples import with_samples
+from coset.comparing.sizes import sampled_sizes
 from coset.comparing.weights import NARROW
 from coset.egraph.limits import Limits
 from coset.frontends.onnx.functions import two_of_one_name
@@ -108,26 +109,7 @@ def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
         certificate, verdict = _shown(asked, own, before, pair, report.binding)
     except Uncertified as error:
         seconds["prove"] = time.perf_counter() - compared
-        identity = None if asked.numerics == "exact" else _identity(before, in_order(before, after, names))
-        if identity is not None:
-            said = {
-                "numerics": "reassociates", "exceptions": ["nonfinite"], "points": identity.points, "error": identity.error,
-                "reason": error.message,
-            }  # fmt: skip
-            return {"answer": PROVED, "method": "finite fields", **said, "certificate": None, "counterexample": None, "seconds": seconds}
-        if not exact and not (strict := pair.compared()).ok:
-            return _refuted(asked, pair, strict, seconds)
-        asked.progress("looking for inputs on which they differ")
-        try:
-            found = pair.hunted(report.binding, asked.seconds)
-        except Fails as fails:
-            return _refuted_by(
-                pair.failed(fails, asked.counterexample), {**seconds, "look": time.perf_counter() - compared - seconds["prove"]}
-            )
-        seconds["look"] = time.perf_counter() - compared - seconds["prove"]
-        if found is not None:
-            return _refuted(asked, pair, found, seconds)
-        return {**unanswered(error.message), "seconds": seconds}
+        return _without_steps(asked, before, pair, report.binding, error.message, seconds, compared)
     seconds["prove"] = time.perf_counter() - compared
     if asked.certificate is not None:
         save_bytes(asked.certificate, packed(certificate))
@@ -136,6 +118,30 @@ def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
         "answer": PROVED, "method": "steps" if steps else "the same terms", **verdict,
         "certificate": None if asked.certificate is None else str(asked.certificate), "counterexample": None, "seconds": seconds,
     }  # fmt: skip
+
+
+def _without_steps(
+    asked: Proving, before: Program, pair: Pair, binding: Mapping[str, int], reason: str, seconds: dict[str, float], compared: float
+) -> dict[str, Any]:
+    """The answer where no steps were found, for some `reason`: by finite fields, or by inputs on which the programs differ."""
+    exact = asked.numerics == "exact"
+    identity = None if exact else _identity(before, in_order(before, pair.after, pair.names))
+    if identity is not None:
+        said = {
+            "numerics": "reassociates", "exceptions": ["nonfinite"], "points": identity.points, "error": identity.error, "reason": reason,
+        }  # fmt: skip
+        return {"answer": PROVED, "method": "finite fields", **said, "certificate": None, "counterexample": None, "seconds": seconds}
+    if not exact and not (strict := pair.compared()).ok:
+        return _refuted(asked, pair, strict, seconds)
+    asked.progress("looking for inputs on which they differ")
+    try:
+        found = pair.hunted(binding, asked.seconds)
+    except Fails as fails:
+        return _refuted_by(pair.failed(fails, asked.counterexample), {**seconds, "look": time.perf_counter() - compared - seconds["prove"]})
+    seconds["look"] = time.perf_counter() - compared - seconds["prove"]
+    if found is not None:
+        return _refuted(asked, pair, found, seconds)
+    return {**unanswered(reason), "seconds": seconds}
 
 
 def unanswered(reason: str) -> dict[str, Any]:

@@ -14,12 +14,15 @@ from typing import Any
 import numpy as np
 
 from coset.backends.onnxruntime import Session, Unending
-from coset.comparing.check import CheckReport, Oracle, difference
-from coset.comparing.feeds import Draw, Feed, bindings, cases, cases_of_bits, seeds_for, with_few_rows, with_other_sizes
+from coset.comparing.check import CheckReport, Oracle
+from coset.comparing.difference import difference
+from coset.comparing.feeds import Draw, Feed, cases, cases_of_bits, with_other_sizes
 from coset.comparing.fold import fallback_for
 from coset.comparing.noise import floating
 from coset.comparing.reference import against_reference, is_stablehlo, values_of
 from coset.comparing.samples import spread
+from coset.comparing.sizes import bindings, with_few_rows
+from coset.comparing.tables import seeds_for
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from coset.egraph.search import Phase
+from coset.egraph.request import Phase
 from coset.ir.term import CONSTANT, Term, topological
 from coset.prove.certificate import Certificate
 from coset.prove.folded import leaves_of

@@ -9,8 +9,9 @@ from typing import Any
 
 from coset.backends.onnxruntime import NotLoaded
 from coset.comparing.check import CheckReport, Oracle
+from coset.comparing.drawing import INFINITE
 from coset.comparing.evaluated import compared as by_evaluator
-from coset.comparing.feeds import INFINITE, Sample
+from coset.comparing.feeds import Sample
 from coset.comparing.reference import is_stablehlo, read_program
 from coset.comparing.samples import with_samples
 from coset.ir.program import Program

@@ -13,7 +13,8 @@ from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.ir.types import Type
 from coset.lowering.planning.plan import MOST_WALKS
-from coset.pricing.plan_price import Judge, PlanPrices, has_eights
+from coset.pricing.judge import Judge, has_eights
+from coset.pricing.plan_price import PlanPrices
 from coset.searching.regionwise import Planned, Solved
 from coset.targets.target import Target
 

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 import coset.dialects
-from coset.comparing.check import Difference, difference
-from coset.comparing.feeds import Case, Feed, bindings, cases
+from coset.comparing.difference import Difference, difference
+from coset.comparing.feeds import Case, Feed, cases
 from coset.comparing.fold import fallback_for
 from coset.comparing.noise import largest_step, moved
+from coset.comparing.sizes import bindings
 from coset.egraph.limits import Limits
 from coset.egraph.saturate import Saturation, saturate
 from coset.egraph.saturated import ENode, Saturated

@@ -11,9 +11,9 @@ from coset.comparing.fold import SECONDS, fold, lost_among
 from coset.egraph.chains import Entered, order_chains
 from coset.egraph.doubled import double_constants
 from coset.egraph.merging import merge_products
+from coset.egraph.request import Phase
 from coset.egraph.saturate import Saturation, saturate
 from coset.egraph.saturated import Saturated
-from coset.egraph.search import Phase
 from coset.egraph.zeros import pad_constants
 from coset.extract.cost import Printable
 from coset.extract.gym import Named, render_problem, side_by_side

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import coset.dialects
-from coset.comparing.feeds import bindings
 from coset.comparing.fold import Runtime
-from coset.egraph.search import Phase
+from coset.comparing.sizes import bindings
+from coset.egraph.request import Phase
 from coset.ir import dims
 from coset.ir.program import Program
 from coset.ir.term import Term

@@ -19,7 +19,7 @@ from coset.lowering.package.program import write_package
 from coset.lowering.triton.choice import Choices
 from coset.lowering.triton.launch import Options
 from coset.packaging.chosen import kernels_of
-from coset.packaging.lower import compare
+from coset.packaging.compared import compare
 from coset.packaging.programs import Alternative, model_key
 from coset.pricing.kernel_options import noise
 from coset.searching.task import Task

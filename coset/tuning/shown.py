@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from coset.console.show import CONSOLE, new_table, show_not_shown
+from coset.console.comparison import show_not_shown
+from coset.console.tables import CONSOLE, new_table
 
 
 def show_tuned(result: Mapping[str, Any]) -> None:

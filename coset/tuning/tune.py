@@ -21,9 +21,10 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.job.job import Job, Progress
 from coset.lowering.triton.launch import Options
+from coset.packaging.asked import DIALECT
 from coset.packaging.chosen import best
-from coset.packaging.lower import DIALECT, searched
 from coset.packaging.programs import Alternative, alternatives_of, model_key
+from coset.packaging.searched import searched
 from coset.pricing.kernel_options import options_for
 from coset.searching.task import Task
 from coset.targets.target import Target

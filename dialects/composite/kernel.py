@@ -6,7 +6,7 @@ from pathlib import Path
 
 from coset.dialects.hub import chlo, stablehlo, stablehlo_data
 from coset.dialects.onnx import ops as onnx_ops
-from coset.rules.definition import defer_definitions
+from coset.rules.defining import defer_definitions
 
 PRIMITIVES = (chlo, onnx_ops, stablehlo, stablehlo_data)  # the definitions mention their ops
 

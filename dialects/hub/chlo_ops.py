@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from coset.dialects.hub import chlo, stablehlo, stablehlo_data, stablehlo_regions
-from coset.rules.definition import defer_definitions
+from coset.rules.defining import defer_definitions
 
 PRIMITIVES = (chlo, stablehlo, stablehlo_data, stablehlo_regions)  # the definitions mention their ops
 

@@ -14,7 +14,7 @@ from coset.dialects.onnx.sugar import sugar
 from coset.ir.op import Op, get_op
 from coset.ir.term import Term, make
 from coset.ir.types import F32
-from coset.rules.definition import defer_definitions
+from coset.rules.defining import defer_definitions
 
 RULES = defer_definitions(Path(__file__).with_name("elementwise.rules"))
 DEFINED_FIRST = onnx_ops  # and what it imports: the definitions mention those ops

@@ -14,7 +14,7 @@ from coset.dialects.onnx.node import Built, Node, constant_elements, definition
 from coset.ir.errors import require
 from coset.ir.term import make
 from coset.ir.types import DType
-from coset.rules.definition import defer_definitions
+from coset.rules.defining import defer_definitions
 
 RULES = defer_definitions(Path(__file__).with_name("generators.rules"))
 DEFINED_FIRST = onnx_ops  # and what it imports: the definitions mention those ops

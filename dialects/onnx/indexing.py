@@ -21,7 +21,7 @@ from coset.ir.dims import Dim, Shape
 from coset.ir.errors import require
 from coset.ir.term import Term, make
 from coset.ir.types import BOOL, I64
-from coset.rules.definition import defer_definitions
+from coset.rules.defining import defer_definitions
 
 PRIMITIVES = (chlo, stablehlo, stablehlo_data, stablehlo_regions, onnx_ops)  # the definitions mention their ops
 RULES = defer_definitions(Path(__file__).with_name("indexing.rules"))

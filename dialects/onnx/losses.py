@@ -12,7 +12,7 @@ from coset.dialects.onnx.node import Built, Node, axes_of, axis_of, definition
 from coset.ir.builtin import absent
 from coset.ir.errors import require
 from coset.ir.term import Term, make
-from coset.rules.definition import defer_definitions
+from coset.rules.defining import defer_definitions
 
 PRIMITIVES = (onnx_ops, stablehlo_regions)  # the definitions mention their ops
 RULES = defer_definitions(Path(__file__).with_name("losses.rules"))

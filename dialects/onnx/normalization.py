@@ -16,7 +16,7 @@ from coset.ir.builtin import absent
 from coset.ir.errors import require
 from coset.ir.term import Term, make
 from coset.ir.types import DType
-from coset.rules.definition import load_definitions
+from coset.rules.defining import load_definitions
 
 assert EARLIER  # the definitions mention onnx.ReduceMean
 RULES = load_definitions(Path(__file__).with_name("normalization.rules"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from coset.dialects.hub import chlo, stablehlo, stablehlo_collectives, stablehlo_data, stablehlo_math, stablehlo_regions
-from coset.rules.definition import load_definitions
+from coset.rules.defining import load_definitions
 
 # the definitions mention their ops; one that no lock file knows yet is read at once
 PRIMITIVES = (chlo, stablehlo, stablehlo_collectives, stablehlo_data, stablehlo_math, stablehlo_regions)

@@ -19,7 +19,7 @@ from coset.ir.dims import Dim
 from coset.ir.errors import require
 from coset.ir.term import Term, get, make
 from coset.ir.types import DTYPES, F32, U8, DType
-from coset.rules.definition import defer_definitions
+from coset.rules.defining import defer_definitions
 
 PRIMITIVES = (onnx_linear,)  # the definitions mention its ops
 RULES = defer_definitions(Path(__file__).with_name("quantized.rules"))

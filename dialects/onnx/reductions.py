@@ -14,7 +14,7 @@ from coset.dialects.onnx.node import Built, Node, axis_of, definition
 from coset.ir import dims
 from coset.ir.term import Term, make
 from coset.ir.types import F32
-from coset.rules.definition import defer_definitions
+from coset.rules.defining import defer_definitions
 
 RULES = defer_definitions(Path(__file__).with_name("reductions.rules"))
 DEFINED_FIRST = (onnx_ops, stablehlo_regions)  # the definitions mention their ops

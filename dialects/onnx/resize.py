@@ -24,7 +24,7 @@ from coset.ir.dims import Dim, Poly, Shape
 from coset.ir.errors import require
 from coset.ir.term import Term, make
 from coset.ir.types import F32, F64, I64, DType
-from coset.rules.definition import defer_definitions
+from coset.rules.defining import defer_definitions
 
 PRIMITIVES = (chlo, stablehlo, onnx_ops, onnx_indexing)  # the definitions mention their ops
 RULES = defer_definitions(Path(__file__).with_name("resize.rules"))

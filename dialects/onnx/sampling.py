@@ -38,7 +38,7 @@ from coset.ir import dims
 from coset.ir.dims import Dim, Shape
 from coset.ir.term import Term, make
 from coset.ir.types import F32, F64, I64, DType
-from coset.rules.definition import defer_definitions
+from coset.rules.defining import defer_definitions
 
 PRIMITIVES = (chlo, stablehlo, stablehlo_data, onnx_ops, onnx_indexing)  # the definitions mention their ops
 RULES = defer_definitions(Path(__file__).with_name("sampling.rules"))

@@ -18,7 +18,8 @@ from coset.ir.builtin import absent
 from coset.ir.dims import Shape
 from coset.ir.op import Op, get_op
 from coset.ir.term import TUPLE, Term, intern
-from coset.rules.definition import defer_definitions, definition_of, expansion, is_defined
+from coset.rules.defining import defer_definitions
+from coset.rules.definition import definition_of, expansion, is_defined
 from coset.rules.expansion import Step
 
 BROADCASTING_SINCE = 7  # before, broadcasting was asked for by attributes

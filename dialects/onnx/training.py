@@ -13,7 +13,7 @@ from coset.ir.builtin import ABSENT
 from coset.ir.errors import require
 from coset.ir.term import Term, get, make
 from coset.ir.types import I64
-from coset.rules.definition import defer_definitions
+from coset.rules.defining import defer_definitions
 
 PRIMITIVES = (chlo, stablehlo)
 RULES = defer_definitions(Path(__file__).with_name("training.rules"))

@@ -9,7 +9,7 @@ from coset.dialects.onnx import ops as onnx_ops
 from coset.dialects.onnx.node import Built, Node, constant_elements, definition
 from coset.ir.term import Term, get, make
 from coset.ir.types import BOOL, F32
-from coset.rules.definition import defer_definitions
+from coset.rules.defining import defer_definitions
 
 RULES = defer_definitions(Path(__file__).with_name("training_mode.rules"))
 DEFINED_FIRST = onnx_ops  # and what it imports: the definitions mention those ops

@@ -19,7 +19,7 @@ from coset.ir import dims
 from coset.ir.builtin import absent
 from coset.ir.dims import Dim, Poly
 from coset.ir.term import Term, constant, make
-from coset.rules.definition import defer_definitions
+from coset.rules.defining import defer_definitions
 
 PRIMITIVES = (chlo, stablehlo, stablehlo_regions, onnx_ops)  # the definitions mention their ops
 RULES = defer_definitions(Path(__file__).with_name("windows.rules"))

@@ -414,17 +414,7 @@ class _Importer:
         self, node: Model, domain: str, operands: Sequence[Term], payload: bytes, captures: int, seen: dialect.Node | None, *, effect: bool
     ) -> Term:
         ours: Dims = None if seen is None else result_dims(seen)
-        question = onnx.NodeProto()
-        question.ParseFromString(payload)
-        question.op_type, question.domain = node.op_type, domain
-        said = {attribute.name for attribute in question.attribute}
-        defaults = defaults_of(node.op_type, self.opsets.get(domain, 1), domain) if seen is not None else ()
-        question.attribute.extend(each for each in defaults if each.name not in said)
-        formal = len(operands) - captures
-        inputs = [f"i{index}" if index < formal else f"{CAPTURE}{index - formal}" for index in range(len(operands))]
-        del question.input[:]
-        question.input.extend(name if operand.op is not ABSENT else "" for name, operand in zip(inputs, operands, strict=True))
-        question.output.extend(f"o{index}" if name else "" for index, name in enumerate(node.output))
+        question = self._question(node, domain, operands, payload, captures, defined=seen is not None)
         data = [shown(operand) for operand in operands]
         known_operands = tuple(operand if proto is not None else None for operand, proto in zip(operands, data, strict=True))
         key = (payload, tuple(map(bool, node.output)), known_operands)
@@ -451,6 +441,21 @@ class _Importer:
         for index, type in enumerate(types):
             self._introduce(type, term if len(types) == 1 else get(term, index))
         return term
+
+    def _question(self, node: Model, domain: str, operands: Sequence[Term], payload: bytes, captures: int, *, defined: bool) -> Model:
+        """The node as type inference is asked about it: with operands and results by number, and the defaults of a `defined` op."""
+        question = onnx.NodeProto()
+        question.ParseFromString(payload)
+        question.op_type, question.domain = node.op_type, domain
+        said = {attribute.name for attribute in question.attribute}
+        defaults = defaults_of(node.op_type, self.opsets.get(domain, 1), domain) if defined else ()
+        question.attribute.extend(each for each in defaults if each.name not in said)
+        formal = len(operands) - captures
+        inputs = [f"i{index}" if index < formal else f"{CAPTURE}{index - formal}" for index in range(len(operands))]
+        del question.input[:]
+        question.input.extend(name if operand.op is not ABSENT else "" for name, operand in zip(inputs, operands, strict=True))
+        question.output.extend(f"o{index}" if name else "" for index, name in enumerate(node.output))
+        return question
 
     def _header(self) -> bytes:
         header = onnx.ModelProto()

@@ -214,6 +214,16 @@ def import_graph(graph: Any) -> Imported:
         except CosetError as error:
             raise NoTerm(f"`{node.target}`: {error.message}") from error
     (listed,) = next(node for node in graph.nodes if node.op == "output").args
+    terms, outputs = _results(listed, value, sizes)
+    inputs, places = _with_carriers(inputs, places, terms)
+    solved = _solved(arguments, [output for output in outputs if isinstance(output, Poly)], places)
+    program = Program(tuple(inputs), tuple((f"y{i}", term) for i, term in enumerate(terms)), None, {"format": "torch"})
+    needed = set(program.symbols())
+    return Imported(program, tuple(places), tuple(outputs), {name: n for name, n in sizes.hints.items() if name in needed}, solved, ops)
+
+
+def _results(listed: Any, value: Mapping[Node, Value], sizes: Sizes) -> tuple[list[Term], list[tuple[int, Layout] | Dim | None]]:
+    """What a graph returns: the terms of its tensors in row-major order, and of each result which of them it is, or its number."""
     outputs: list[tuple[int, Layout] | Dim | None] = []
     terms: list[Term] = []
     for result in listed if isinstance(listed, list | tuple) else (listed,):
@@ -225,11 +235,7 @@ def import_graph(graph: Any) -> Imported:
             terms.append(transpose(value[result], layout.order))
         else:
             outputs.append(sizes.given(result.meta["val"]))
-    inputs, places = _with_carriers(inputs, places, terms)
-    solved = _solved(arguments, [output for output in outputs if isinstance(output, Poly)], places)
-    program = Program(tuple(inputs), tuple((f"y{i}", term) for i, term in enumerate(terms)), None, {"format": "torch"})
-    needed = set(program.symbols())
-    return Imported(program, tuple(places), tuple(outputs), {name: n for name, n in sizes.hints.items() if name in needed}, solved, ops)
+    return terms, outputs
 
 
 def is_number(node: Node) -> bool:

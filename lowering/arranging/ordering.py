@@ -19,13 +19,9 @@ def by_size(taken: int, freed: int) -> int:
 
 
 def greedy_order(
-    takes: Sequence[int],
-    needs: Sequence[Sequence[int]],
-    reads: Sequence[Sequence[int]],
-    sizes: Sequence[int],
-    uses: Sequence[int],
+    takes: Sequence[int], needs: Sequence[Sequence[int]], reads: Sequence[Sequence[int]], sizes: Sequence[int], uses: Sequence[int],
     rank: Rank,
-) -> list[int]:
+) -> list[int]:  # fmt: skip
     """All steps, of those that can come next the one of least `rank`; ties in the order given.
 
     `takes`: the bytes of what each step makes; `needs`: the steps that come before it; `reads`: the values that it reads, each once, of
@@ -33,14 +29,7 @@ def greedy_order(
     a value has one reader left, so that the whole is near-linear.
     """
     missing = [len(each) for each in needs]
-    users: list[list[int]] = [[] for _ in needs]
-    for at, each in enumerate(needs):
-        for other in each:
-            users[other].append(at)
-    readers: list[list[int]] = [[] for _ in sizes]
-    for at, values in enumerate(reads):
-        for value in values:
-            readers[value].append(at)
+    users, readers = _turned(needs, len(needs)), _turned(reads, len(sizes))
     left = list(uses)
     done = [False] * len(needs)
 
@@ -67,3 +56,12 @@ def greedy_order(
             if not missing[user]:
                 heappush(heap, entry(user))
     return order
+
+
+def _turned(relation: Sequence[Sequence[int]], count: int) -> list[list[int]]:
+    """For each of `count` numbers the places that name it, in order."""
+    found: list[list[int]] = [[] for _ in range(count)]
+    for at, named in enumerate(relation):
+        for number in named:
+            found[number].append(at)
+    return found

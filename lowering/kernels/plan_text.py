@@ -21,6 +21,7 @@ from coset.lowering.kernels.kernel import (
     Number,
     Plan,
     Pointwise,
+    Product,
     Recurrence,
     Rows,
     Scalar,
@@ -79,52 +80,67 @@ def _loops(loops: tuple[Loop, ...]) -> str:
 
 def show_kernel(kernel: Kernel) -> list[str]:
     """The lines of one kernel. A value that is used twice is given a name first."""
-    head = f"{type(kernel).__name__.lower()} {kernel.name}"
     if isinstance(kernel, Library):
         attributes = ", ".join(f"{key}={value}" for key, value in kernel.term.attributes if key not in ("payload", "given"))
         operands = ", ".join("-" if name is None else name for name in kernel.operands)
-        return [f"{head}:", f"  {', '.join(kernel.results)} = {kernel.term.op.name}({operands}){{{attributes}}}"]
+        return [f"library {kernel.name}:", f"  {', '.join(kernel.results)} = {kernel.term.op.name}({operands}){{{attributes}}}"]
     text = _Text(kernel)
     picks: list[str] = []
     for pick in kernel.picks:
         value = text.named(pick.value)
         picks += [*text.flush(), f"  {pick.name} < {_dim(pick.count)} = {value}"]
     if isinstance(kernel, Pointwise):
-        return [f"{head} for {_loops(kernel.loops)}:", *picks, *text.stores(kernel.stores)]
+        return [f"pointwise {kernel.name} for {_loops(kernel.loops)}:", *picks, *text.stores(kernel.stores)]
     if isinstance(kernel, Rows):
-        lines = [f"{head} for {_loops(kernel.rows)} along {_loops(kernel.columns)}:", *picks]
-        for fold in kernel.folds:
-            value = text.named(fold.value)
-            lines += [*text.flush(), f"  {fold.name}: {fold.dtype} = fold {fold.combiner} of {value}"]
-        lines += text.stores(kernel.row_stores)
-        return lines + text.stores(kernel.element_stores)
+        return _rows(kernel, text, picks)
     if isinstance(kernel, Scan):
-        value = text.named(kernel.value)
-        whole = f"  scan: {kernel.dtype} = {kernel.combiner} of {value} up to here"
-        return [
-            f"{head} for {_loops(kernel.rows)} along {_loops((kernel.column,))}:",
-            *picks,
-            *text.flush(),
-            whole,
-            *text.stores(kernel.stores),
-        ]
+        return _scan(kernel, text, picks)
     if isinstance(kernel, Sort):
-        named = [text.named(value) for value in (kernel.key, *kernel.values)]
-        order = f"{kernel.direction} of {named[0]}{', total' if kernel.total else ''}"
-        results = [f"  sorted{place} = {value} in the order {order}" for place, value in enumerate(named[1:])]
-        head = f"{head} for {_loops((*kernel.rows, *kernel.front))} along {_loops((kernel.column,))}:"
-        return [head, *picks, *text.flush(), *results, *text.stores(kernel.stores)]
+        return _sort(kernel, text, picks)
     if isinstance(kernel, Scatter):
-        base, key, value = map(text.named, (kernel.base, kernel.key, kernel.value))
-        loops = _loops((*kernel.rows, *kernel.columns))
-        row = f"{_bracketed(value)} where {_bracketed(key)} is the row"
-        found = f"  sum: {kernel.dtype} = {kernel.combiner} of {_bracketed(base)} and {row}"
-        head = f"{head} for {loops} along {_loops(kernel.updates)}, {kernel.form}:"
-        return [head, *picks, *text.flush(), found, *text.stores(kernel.stores)]
+        return _scatter(kernel, text, picks)
     if isinstance(kernel, Recurrence):
         return _recurrence(kernel, text, picks)
     if isinstance(kernel, Statistics | Chain):
         return _retraced(kernel, text, picks)
+    return _multiplied(kernel, text, picks)
+
+
+def _rows(kernel: Rows, text: _Text, picks: list[str]) -> list[str]:
+    lines = [f"rows {kernel.name} for {_loops(kernel.rows)} along {_loops(kernel.columns)}:", *picks]
+    for fold in kernel.folds:
+        value = text.named(fold.value)
+        lines += [*text.flush(), f"  {fold.name}: {fold.dtype} = fold {fold.combiner} of {value}"]
+    lines += text.stores(kernel.row_stores)
+    return lines + text.stores(kernel.element_stores)
+
+
+def _scan(kernel: Scan, text: _Text, picks: list[str]) -> list[str]:
+    value = text.named(kernel.value)
+    whole = f"  scan: {kernel.dtype} = {kernel.combiner} of {value} up to here"
+    head = f"scan {kernel.name} for {_loops(kernel.rows)} along {_loops((kernel.column,))}:"
+    return [head, *picks, *text.flush(), whole, *text.stores(kernel.stores)]
+
+
+def _sort(kernel: Sort, text: _Text, picks: list[str]) -> list[str]:
+    named = [text.named(value) for value in (kernel.key, *kernel.values)]
+    order = f"{kernel.direction} of {named[0]}{', total' if kernel.total else ''}"
+    results = [f"  sorted{place} = {value} in the order {order}" for place, value in enumerate(named[1:])]
+    head = f"sort {kernel.name} for {_loops((*kernel.rows, *kernel.front))} along {_loops((kernel.column,))}:"
+    return [head, *picks, *text.flush(), *results, *text.stores(kernel.stores)]
+
+
+def _scatter(kernel: Scatter, text: _Text, picks: list[str]) -> list[str]:
+    base, key, value = map(text.named, (kernel.base, kernel.key, kernel.value))
+    loops = _loops((*kernel.rows, *kernel.columns))
+    row = f"{_bracketed(value)} where {_bracketed(key)} is the row"
+    found = f"  sum: {kernel.dtype} = {kernel.combiner} of {_bracketed(base)} and {row}"
+    head = f"scatter {kernel.name} for {loops} along {_loops(kernel.updates)}, {kernel.form}:"
+    return [head, *picks, *text.flush(), found, *text.stores(kernel.stores)]
+
+
+def _multiplied(kernel: Product | Grouped | Attention, text: _Text, picks: list[str]) -> list[str]:
+    head = f"{type(kernel).__name__.lower()} {kernel.name}"
     parts = (
         (f"{role} " if role else "") + _loops(loops) for role, loops in (("batch", kernel.batch), ("", kernel.m), ("", kernel.n)) if loops
     )
@@ -134,12 +150,8 @@ def show_kernel(kernel: Kernel) -> list[str]:
     if isinstance(kernel, Grouped):
         lines.append(f"  {_dims(tuple(loop.index for loop in kernel.batch)) or '0'} = {text.named(kernel.key)}")
     lhs, rhs = text.named(kernel.lhs), text.named(kernel.rhs)
-    return [
-        *lines,
-        *text.flush(),
-        f"  sum: {kernel.accumulator} = sum of {_bracketed(lhs)} * {_bracketed(rhs)}",
-        *text.stores(kernel.stores),
-    ]
+    product = f"  sum: {kernel.accumulator} = sum of {_bracketed(lhs)} * {_bracketed(rhs)}"
+    return [*lines, *text.flush(), product, *text.stores(kernel.stores)]
 
 
 def _attention(kernel: Attention, text: _Text) -> list[str]:

@@ -61,6 +61,9 @@ def renamed_kernel(kernel: Kernel, names: Mapping[str, str]) -> Kernel:
     return mapped_kernel(kernel, lambda load: replace(load, buffer=of(load.buffer)), lambda store: replace(store, buffer=of(store.buffer)))
 
 
+Stored = Callable[[tuple[Store, ...]], tuple[Store, ...]]
+
+
 def mapped_kernel(kernel: Computed, load: Callable[[Load], Load], store: Callable[[Store], Store]) -> Computed:
     """`kernel` with other loads, and stores in other places. A choice between one element and itself is that element."""
     done: dict[int, Scalar] = {}
@@ -76,15 +79,7 @@ def mapped_kernel(kernel: Computed, load: Callable[[Load], Load], store: Callabl
         folds = tuple(replace(fold, value=done[id(fold.value)]) for fold in kernel.folds)
         return replace(kernel, folds=folds, row_stores=stored(kernel.row_stores), element_stores=stored(kernel.element_stores))
     if isinstance(kernel, Recurrence):
-        steps = tuple(
-            replace(step, value=done[id(step.value)])
-            if isinstance(step, Fold)
-            else replace(step, lhs=done[id(step.lhs)], rhs=done[id(step.rhs)])
-            for step in kernel.steps
-        )
-        states = tuple(replace(state, start=done[id(state.start)], next=done[id(state.next)]) for state in kernel.states)
-        rounds, last = stored(kernel.round_stores), stored(kernel.last_stores)
-        return replace(kernel, steps=steps, states=states, round_stores=rounds, last_stores=last)
+        return _mapped_recurrence(kernel, done, stored)
     if isinstance(kernel, Scan):
         return replace(kernel, value=done[id(kernel.value)], stores=stored(kernel.stores))
     if isinstance(kernel, Sort):
@@ -102,13 +97,29 @@ def mapped_kernel(kernel: Computed, load: Callable[[Load], Load], store: Callabl
         query, key, score, value = (done[id(side)] for side in (kernel.query, kernel.key, kernel.score, kernel.value))
         return replace(kernel, query=query, key=key, score=score, value=value, stores=stored(kernel.stores))
     if isinstance(kernel, Statistics | Chain):
-        dots = tuple(replace(dot, lhs=done[id(dot.lhs)], rhs=done[id(dot.rhs)]) for dot in kernel.dots)
-        if isinstance(kernel, Statistics):
-            slopes = tuple(replace(slope, value=done[id(slope.value)]) for slope in kernel.slopes)
-            return replace(kernel, dots=dots, score=done[id(kernel.score)], slopes=slopes, stores=stored(kernel.stores))
-        sums = tuple(replace(each, weight=done[id(each.weight)], value=done[id(each.value)]) for each in kernel.sums)
-        return replace(kernel, dots=dots, sums=sums, stores=stored(kernel.stores))
+        return _mapped_chain(kernel, done, stored)
     return replace(kernel, stores=stored(kernel.stores))
+
+
+def _mapped_recurrence(kernel: Recurrence, done: Mapping[int, Scalar], stored: Stored) -> Recurrence:
+    steps = tuple(
+        replace(step, value=done[id(step.value)])
+        if isinstance(step, Fold)
+        else replace(step, lhs=done[id(step.lhs)], rhs=done[id(step.rhs)])
+        for step in kernel.steps
+    )
+    states = tuple(replace(state, start=done[id(state.start)], next=done[id(state.next)]) for state in kernel.states)
+    rounds, last = stored(kernel.round_stores), stored(kernel.last_stores)
+    return replace(kernel, steps=steps, states=states, round_stores=rounds, last_stores=last)
+
+
+def _mapped_chain(kernel: Statistics | Chain, done: Mapping[int, Scalar], stored: Stored) -> Statistics | Chain:
+    dots = tuple(replace(dot, lhs=done[id(dot.lhs)], rhs=done[id(dot.rhs)]) for dot in kernel.dots)
+    if isinstance(kernel, Statistics):
+        slopes = tuple(replace(slope, value=done[id(slope.value)]) for slope in kernel.slopes)
+        return replace(kernel, dots=dots, score=done[id(kernel.score)], slopes=slopes, stores=stored(kernel.stores))
+    sums = tuple(replace(each, weight=done[id(each.weight)], value=done[id(each.value)]) for each in kernel.sums)
+    return replace(kernel, dots=dots, sums=sums, stores=stored(kernel.stores))
 
 
 def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:

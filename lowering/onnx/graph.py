@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
 import onnx
 
-from coset.dialects.onnx.bodies import CAPTURE, bodies, captured_names, rename_free
+from coset.dialects.onnx.bodies import CAPTURE, bodies, rename_free
 from coset.dialects.onnx.dtypes import CODE_OF_DTYPE
 from coset.ir import dims
 from coset.ir.builtin import ABSENT, TOKEN
@@ -23,6 +22,7 @@ from coset.ir.term import GET, INPUT, TUPLE, Term, exact_key, get, topological
 from coset.ir.types import AbsentType, DType, TensorType, TokenType
 from coset.lowering.arranging.live import Step, Steps
 from coset.lowering.onnx.calls import Call, Context, Input, Numbers
+from coset.lowering.onnx.order import by_places, sorted_nodes
 from coset.lowering.onnx.printers import print_term
 from coset.lowering.onnx.shapes import numbers_call
 from coset.lowering.onnx.slice import find_splits
@@ -76,7 +76,7 @@ class Graph:
                 return
             self.opset = self.needs_opset
         places: Mapping[Term, int] | None = program.source.get("places")
-        self.order = order if places is None else _by_places(order, places)
+        self.order = order if places is None else by_places(order, places)
         self._emit_all(self.order)
 
     @property
@@ -329,48 +329,6 @@ class Graph:
         if term not in self._names:
             self._names[term] = self._new_name(term)
         return self._names[term]
-
-
-class CyclicShapes(Exception):
-    """A dim is computed from the shape of a value that needs it."""
-
-
-def sorted_nodes(nodes: Sequence[Proto]) -> list[Proto]:
-    """The nodes, operands before users, else in the order given.
-
-    Raises:
-        CyclicShapes: there is no such order.
-    """
-    producer = {name: index for index, node in enumerate(nodes) for name in node.output if name}
-    needs = [{producer[name] for name in (*node.input, *captured_names(node)) if name in producer} for node in nodes]
-    if all(other < index for index, needed in enumerate(needs) for other in needed):
-        return list(nodes)
-    users: dict[int, list[int]] = {}
-    for index, needed in enumerate(needs):
-        for other in needed:
-            users.setdefault(other, []).append(index)
-    left = [len(needed) for needed in needs]
-    ready = [index for index, count in enumerate(left) if not count]
-    result = []
-    while ready:
-        index = heappop(ready)
-        result.append(nodes[index])
-        for user in users.get(index, ()):
-            left[user] -= 1
-            if not left[user]:
-                heappush(ready, user)
-    if len(result) < len(nodes):
-        raise CyclicShapes
-    return result
-
-
-def _by_places(order: Sequence[Term], places: Mapping[Term, int]) -> list[Term]:
-    """The terms by their places; one without a place comes right behind the last of its operands."""
-    place: dict[Term, int] = {}
-    for term in order:
-        below = max((place[operand] for operand in term.operands if operand in place), default=-1)
-        place[term] = max(places.get(term, below), below)
-    return sorted(order, key=place.__getitem__)
 
 
 def attribute_proto(name: str, value: Any) -> Proto:

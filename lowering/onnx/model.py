@@ -22,7 +22,8 @@ from coset.ir.term import GET, PARAMETER, Term, get, input_term, make, rebuild
 from coset.ir.types import AbsentType, DType, ForeignType, TensorType, TokenType, Type
 from coset.lowering.arranging.live import Steps
 from coset.lowering.onnx.calls import Context, Refused
-from coset.lowering.onnx.graph import CyclicShapes, Graph, attribute_proto, since_of
+from coset.lowering.onnx.graph import Graph, attribute_proto, since_of
+from coset.lowering.onnx.order import CyclicShapes
 from coset.lowering.onnx.printers import print_term
 from coset.lowering.onnx.write import EXTERNAL_BYTES, SMALL_BYTES, stored_bytes, tensor_proto, write_beside, write_inside
 

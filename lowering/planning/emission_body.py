@@ -18,7 +18,7 @@ from coset.lowering.planning.group import SCAN, SCATTER, TILED, Group
 from coset.lowering.planning.index_values import folded
 from coset.lowering.planning.kinds import FOLDED, SUMMED, is_arithmetic, wide
 from coset.lowering.planning.picking import PICKED, Start, clamped, known_place, picked_sources, starts
-from coset.lowering.planning.recurrence_places import Recurring
+from coset.lowering.planning.recurring import Recurring
 
 HEAVY = frozenset(
     {"stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.dot_general", "stablehlo.scatter", "stablehlo.sort", "kernel.first_sorted",

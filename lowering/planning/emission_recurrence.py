@@ -14,7 +14,8 @@ from coset.lowering.planning.emission_body import Body, Emission, by_role, conve
 from coset.lowering.planning.group import Group
 from coset.lowering.planning.kinds import is_fold, wide
 from coset.lowering.planning.recurrence import ROUND
-from coset.lowering.planning.recurrence_places import DEPTH, Recurring
+from coset.lowering.planning.recurrence_places import DEPTH
+from coset.lowering.planning.recurring import Recurring
 
 
 def recurrence(emission: Emission, group: Group) -> tuple[Recurrence, frozenset[Term]]:

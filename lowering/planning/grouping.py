@@ -50,7 +50,7 @@ from coset.lowering.planning.kinds import (
     narrow_cut,
 )
 from coset.lowering.planning.picking import PICKED
-from coset.lowering.planning.recurrence_places import Recurring, place_recurrence, result_index
+from coset.lowering.planning.recurring import Recurring, place_recurrence, result_index
 from coset.lowering.planning.scanning import place_scan
 from coset.lowering.planning.scattering import ATOMIC, place_scatter
 from coset.lowering.planning.sorting import place_sort

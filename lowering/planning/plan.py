@@ -39,7 +39,7 @@ from coset.lowering.planning.merging import merge, ordered
 from coset.lowering.planning.packing import packed
 from coset.lowering.planning.parts import Place, stored_in_parts
 from coset.lowering.planning.primitive import primitive
-from coset.lowering.planning.recurrence_places import Recurring, no_kernel, recurring_in
+from coset.lowering.planning.recurring import Recurring, no_kernel, recurring_in
 from coset.lowering.planning.scatter_rows import by_rows
 from coset.lowering.planning.sorting import first_sorted, too_long
 from coset.lowering.planning.splitting import split
@@ -119,15 +119,9 @@ def _in_rows(roots: tuple[Term, ...], inputs: Iterable[Term], limits: Limits, bi
 
 
 def _planned(
-    program: Program,
-    roots: Sequence[Term],
-    attended: Found,
-    limits: Limits,
-    binding: Mapping[str, int],
-    computes: Computes | None,
-    libraries: Libraries | None,
-    walks: int,
-) -> Plan:
+    program: Program, roots: Sequence[Term], attended: Found, limits: Limits, binding: Mapping[str, int], computes: Computes | None,
+    libraries: Libraries | None, walks: int,
+) -> Plan:  # fmt: skip
     """The plan of primitive terms. What turned out to be worth storing when all users were known is stored from the start the next time:
     then its users may join its kernel, as the next step of a recurrence does. The plan that moves least is the one.
 

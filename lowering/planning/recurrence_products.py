@@ -9,17 +9,25 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from coset.dialects.hub.region_terms import while_term
-from coset.dialects.hub.terms import broadcast, convert, reshape, splat, transpose
-from coset.ir.dims import Dim, Shape, add, substitute, subtract, symbol
+from coset.dialects.hub.terms import broadcast, reshape, splat, transpose
+from coset.ir.dims import Dim, add, substitute, subtract, symbol
 from coset.ir.term import CONSTANT, GET, INPUT, Term, constant, get, make, rebuild, topological
 from coset.ir.types import I32, TensorType
 from coset.lowering.kernels.index_arithmetic import linear
 from coset.lowering.planning.kinds import is_light
-from coset.lowering.planning.recurrence import LOOP, ROUND, Rounds, is_turning, known_number, number_term, replaced, rounds_of
-
-_SUM, _PRODUCT, _FOLD, _READ, _WRITE = (
-    f"stablehlo.{name}" for name in ("add", "dot_general", "reduce", "dynamic_slice", "dynamic_update_slice")
-)  # fmt: skip
+from coset.lowering.planning.recurrence import LOOP, ROUND, Rounds, Stack, is_turning, known_number, number_term, replaced, rounds_of
+from coset.lowering.planning.round_terms import (
+    FOLD,
+    PRODUCT,
+    READ,
+    SUM,
+    WRITE,
+    counted_by,
+    is_inside,
+    number_of_round,
+    part_of_round,
+    stack_shape,
+)
 
 
 class Apart(Exception):
@@ -62,7 +70,7 @@ class _Lighter:
                 self.inner = self._needed([number, *self.kept])
                 self.done.clear()
             else:
-                found[number] = make(_SUM, (rounds.carried[number].start, total))
+                found[number] = make(SUM, (rounds.carried[number].start, total))
         behind = {}
         for number in (number for number in live if number in rounds.stacks):
             stack = self._tried(partial(self._behind, number))
@@ -105,7 +113,7 @@ class _Lighter:
     def _summand(self, number: int) -> Term | None:
         """What each round adds to a state that nothing else reads."""
         each = self.rounds.carried.get(number)
-        if each is None or each.next.op.name != _SUM or each.parameter not in each.next.operands:
+        if each is None or each.next.op.name != SUM or each.parameter not in each.next.operands:
             return None
         dtype = each.parameter.tensor.dtype
         if dtype.kind not in ("int", "uint") and not (self.sums and dtype.kind == "float" and dtype.bits >= 32):
@@ -126,26 +134,26 @@ class _Lighter:
             and summand.operands[0] not in self.inner
         ):
             return rebuild(summand, [self._total(summand.operands[0])])
-        if summand.op.name == _FOLD and summand.attribute("combiner") == "add" and summand not in self.inner:
+        if summand.op.name == FOLD and summand.attribute("combiner") == "add" and summand not in self.inner:
             whole, turns = self._all(summand.operands[0])
             if turns:
                 axes = (0, *(axis + 1 for axis in summand.attribute("dimensions")))
-                return make(_FOLD, (whole,), {**dict(summand.attributes), "dimensions": axes})
-        if summand.op.name == _PRODUCT and summand not in self.inner:
+                return make(FOLD, (whole,), {**dict(summand.attributes), "dimensions": axes})
+        if summand.op.name == PRODUCT and summand not in self.inner:
             (left, turns), (right, turns_too) = (self._all(operand) for operand in summand.operands)
             if turns and turns_too:
                 given = {name: tuple(axis + 1 for axis in axes) for name, axes in summand.attributes}
                 given["lhs_contract"], given["rhs_contract"] = (0, *given["lhs_contract"]), (0, *given["rhs_contract"])
-                return make(_PRODUCT, (left, right), given)
+                return make(PRODUCT, (left, right), given)
         whole = self._whole(summand)
-        return make(_FOLD, (whole,), {"dimensions": (0,), "combiner": "add"})
+        return make(FOLD, (whole,), {"dimensions": (0,), "combiner": "add"})
 
     def _behind(self, number: int) -> Term | None:
         """A stack made behind the loop, where a round makes something for it that no state needs and that multiplies, or that is of no
         state; None for any other."""
         stack = self.rounds.stacks[number]
         new = topological([stack.update], known=self.inner | self.rounds.outside)
-        if stack.update in self.moving and not any(term in self.moving and term.op.name == _PRODUCT for term in new):
+        if stack.update in self.moving and not any(term in self.moving and term.op.name == PRODUCT for term in new):
             return None
         whole = self._whole(stack.update)
         dims = stack.update.tensor.dims
@@ -184,12 +192,12 @@ class _Lighter:
             return rebuild(term, [self.done.get(operand, (operand, False))[0] for operand in term.operands]), False
         if is_turning(term):
             return self._counted(term), True
-        if term.op.name == _READ:
+        if term.op.name == READ:
             return self._read(term), True
         operands = [self.done.get(operand, (operand, False)) for operand in term.operands]
         if term.op.has("elementwise"):
             return make(term.op, [self._spread(*each, term) for each in operands], dict(term.attributes)), True
-        if term.op.name == _PRODUCT:
+        if term.op.name == PRODUCT:
             return self._product(term, *operands), True
         return make(term.op, (operands[0][0],), self._moved(term)), True
 
@@ -202,7 +210,7 @@ class _Lighter:
         rest = number_term(substitute(dim, {ROUND: 0}), term)
         rounds = make("stablehlo.iota", (), {"shape": shape, "dimension": 0, "dtype": dtype})
         scaled = make("stablehlo.multiply", (rounds, splat(step, dtype, shape)))
-        return make(_SUM, (scaled, broadcast(rest, shape, ())))
+        return make(SUM, (scaled, broadcast(rest, shape, ())))
 
     def _spread(self, whole: Term, turns: bool, user: Term) -> Term:
         """An operand of an elementwise op over all rounds."""
@@ -242,8 +250,8 @@ class _Lighter:
                 given[name] = tuple(axis + turns for axis in given[name])
         if left[1] and right[1]:
             given["lhs_batch"], given["rhs_batch"] = (0, *given["lhs_batch"]), (0, *given["rhs_batch"])
-            return make(_PRODUCT, (left[0], right[0]), given)
-        found = make(_PRODUCT, (left[0], right[0]), given)
+            return make(PRODUCT, (left[0], right[0]), given)
+        found = make(PRODUCT, (left[0], right[0]), given)
         at = batch if left[1] else batch + free
         return transpose(found, (at, *(axis for axis in range(found.tensor.rank) if axis != at)))
 
@@ -269,7 +277,7 @@ class _Lighter:
         low = subtract(starts[axis], symbol(ROUND)) if step == 1 else subtract(add(starts[axis], symbol(ROUND)), subtract(count, 1))
         begin, end = [*starts], [*map(add, starts, sizes)]
         begin[axis], end[axis] = low, add(low, count)
-        if not _is_inside(begin, end, shape):
+        if not is_inside(begin, end, shape):
             raise Apart
         found = x
         if any(low != 0 or high != dim for low, high, dim in zip(begin, end, shape, strict=True)):
@@ -290,9 +298,7 @@ class _Lighter:
             return found
         roots = [*(each.next for each in kept), *(stack.update for stack in stacks.values()), *self.stacked]
         outside = self._outside(roots)
-        piles = [
-            splat(0, stack.update.tensor.dtype, _stack_shape(stack.update.tensor.dims, stack.axis, count)) for stack in stacks.values()
-        ]
+        piles = [splat(0, stack.update.tensor.dtype, stack_shape(stack.update.tensor.dims, stack.axis, count)) for stack in stacks.values()]
         piles += [splat(0, whole.tensor.dtype, whole.tensor.dims) for whole in self.stacked.values()]
         zero = constant(0, I32)
         state = [zero, *(each.start for each in kept), *piles, *outside.values()]
@@ -302,19 +308,16 @@ class _Lighter:
             first, second = 1 + len(kept), 1 + len(kept) + len(piles)
             known = dict(zip((each.parameter for each in kept), inner[1:first], strict=True))
             for term, given in zip(outside, inner[second:], strict=True):
-                known[term] = given if term not in self.made or term not in self.turning else _place(given, inner[0], term.tensor.dims)
+                known[term] = (
+                    given if term not in self.made or term not in self.turning else part_of_round(given, inner[0], term.tensor.dims)
+                )
             for term in topological(roots, known=known):
                 if is_turning(term):
-                    known[term] = _number(term, inner[0])
+                    known[term] = number_of_round(term, inner[0])
             values = replaced(roots, known)
             new, updates = values[: len(kept)], values[len(kept) :]
-            grown = []
-            for pile, update, stack in zip(inner[first:second], updates, [*stacks.values(), *(None for _ in self.stacked)], strict=True):
-                whole = reshape(update, (1, *update.tensor.dims)) if stack is None else update
-                axis, place = (0, symbol(ROUND)) if stack is None else (stack.axis, stack.place)
-                starts = [_counted(place, inner[0]) if at == axis else zero for at in range(whole.tensor.rank)]
-                grown.append(make(_WRITE, (pile, whole, *starts)))
-            return [make(_SUM, (inner[0], constant(1, I32))), *new, *grown, *inner[second:]]
+            grown = _grown(inner[first:second], updates, [*stacks.values(), *(None for _ in self.stacked)], inner[0])
+            return [make(SUM, (inner[0], constant(1, I32))), *new, *grown, *inner[second:]]
 
         loop = while_term(state, lambda *inner: make("stablehlo.compare", (inner[0], bound), {"direction": "LT"}), body)
         places = dict(zip((*self.kept, *stacks), range(1, len(state)), strict=False))
@@ -355,37 +358,15 @@ class _Lighter:
         return True
 
 
-def _is_inside(begin: Sequence[Dim], end: Sequence[Dim], shape: Shape) -> bool:
-    """Whether nothing is clamped."""
-    return all(
-        (low == 0 and high == dim) or (isinstance(low, int) and isinstance(high, int) and isinstance(dim, int) and low >= 0 and high <= dim)
-        for low, high, dim in zip(begin, end, shape, strict=True)
-    )
-
-
-def _stack_shape(update: Shape, axis: int, count: Dim) -> Shape:
-    return (*update[:axis], count, *update[axis + 1 :])
-
-
-def _place(whole: Term, index: Term, dims: Shape) -> Term:
-    """The part of a round of what was made for all."""
-    starts = [index, *[constant(0, I32)] * len(dims)]
-    return reshape(make(_READ, (whole, *starts), {"slice_sizes": (1, *dims)}), dims)
-
-
-def _counted(dim: Dim, index: Term) -> Term:
-    """A dim over the round as a number, of the loop's counter."""
-    step = linear(dim, ROUND)
-    assert isinstance(step, int)
-    rest = substitute(dim, {ROUND: 0})
-    moved = index if step == 1 else make("stablehlo.multiply", (constant(step, I32), index))
-    return moved if rest == 0 else make(_SUM, (number_term(rest, index), moved))
-
-
-def _number(term: Term, index: Term) -> Term:
-    """A number of the round, of the loop's counter, in its own type."""
-    (dim,) = term.attribute("dims")
-    return reshape(convert(_counted(dim, index), term.tensor.dtype), term.tensor.dims)
+def _grown(piles: Sequence[Term], updates: Sequence[Term], stacks: Sequence[Stack | None], counter: Term) -> list[Term]:
+    """The piles of a loop with what a round adds to each: where its stack says, or in the place of the round."""
+    grown = []
+    for pile, update, stack in zip(piles, updates, stacks, strict=True):
+        whole = reshape(update, (1, *update.tensor.dims)) if stack is None else update
+        axis, place = (0, symbol(ROUND)) if stack is None else (stack.axis, stack.place)
+        starts = [counted_by(place, counter) if at == axis else constant(0, I32) for at in range(whole.tensor.rank)]
+        grown.append(make(WRITE, (pile, whole, *starts)))
+    return grown
 
 
 def lighter_loops(

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from coset.ir.dims import symbols
+from coset.ir.types import DType
 from coset.lowering.kernels.addresses import count_of
 from coset.lowering.kernels.kernel import Attention, Load, Loop, Scalar, scalars
 from coset.lowering.triton.choice import Choice
 from coset.lowering.triton.launch import Options
 from coset.lowering.triton.rows import power_of_two
 from coset.lowering.triton.tiling import SIDE_COPIED, is_split, unit_of, unit_side
-from coset.lowering.triton.values import plain_loads
+from coset.lowering.triton.walks import plain_loads
 
 SPLIT_KEYS = 256  # keys of one part at least, where keys are split
 SPLITS, UNKNOWN = 64, 16  # parts at most; and where the number of keys is not known
@@ -159,3 +160,12 @@ def _measured(tiling: Tiling, kernel: Attention, options: Options) -> Tiling:
     if few or not isinstance(m, int) or unit_side(m, rows) < rows:
         rows, warps = SIDE_COPIED, 4
     return replace(tiling, m=rows, n=unit_side(keys, block), warps=warps, stages=stages)
+
+
+def units_of(kernel: Attention) -> tuple[DType, DType]:
+    """What queries and keys, and what weights and values, are multiplied as."""
+    scored, summed = (
+        unit_of(one.dtype, other.dtype, kernel.accumulator) for one, other in ((kernel.query, kernel.key), (kernel.value, kernel.value))
+    )
+    assert scored is not None and summed is not None, "an attention is of floats"
+    return scored, summed

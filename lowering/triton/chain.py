@@ -20,12 +20,14 @@ from coset.lowering.triton.body import Body, function_text, wideness
 from coset.lowering.triton.choice import Choice
 from coset.lowering.triton.copies import Side, used_lines
 from coset.lowering.triton.launch import Emission, Launch, Options, Rounding
+from coset.lowering.triton.operand_tiles import dot_text, operand_tile, side_bits
 from coset.lowering.triton.pointwise import index_limits
-from coset.lowering.triton.product import dot_text, operand_tile, side_bits
 from coset.lowering.triton.rows import power_of_two
 from coset.lowering.triton.scalars import TYPES, conversion, from_memory, to_memory
+from coset.lowering.triton.scopes import Axis, Scope, Value
 from coset.lowering.triton.tiling import SIDE_COPIED, copied_unit, narrowest, unit_name, unit_of, unit_side
-from coset.lowering.triton.values import Axis, Scope, Space, Value, dims_of
+from coset.lowering.triton.values import Space
+from coset.lowering.triton.walks import dims_of
 
 ROW, KEY = frozenset({"row"}), frozenset({"key"})
 BOTH, DEPTH, COLUMN = ROW | KEY, frozenset({"depth"}), frozenset({"column"})

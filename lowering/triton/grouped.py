@@ -13,7 +13,8 @@ from coset.lowering.kernels.addresses import span, strides_of
 from coset.lowering.kernels.kernel import Buffer, Grouped, Load, Plan
 from coset.lowering.triton.body import Body, function_text, wideness
 from coset.lowering.triton.launch import Emission, Launch, Options
-from coset.lowering.triton.product import ProductWriter, chosen_eights, held_bits
+from coset.lowering.triton.operand_tiles import held_bits
+from coset.lowering.triton.product import ProductWriter, chosen_eights
 from coset.lowering.triton.rows import power_of_two
 from coset.lowering.triton.scales import Scales, without_scales
 from coset.lowering.triton.tiling import Tiling, choose_tiling, copied_unit, for_copies, multiplied, unit_name

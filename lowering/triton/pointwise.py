@@ -13,8 +13,10 @@ from coset.lowering.triton.body import Body, function_text, wideness
 from coset.lowering.triton.boxes import boxes_of
 from coset.lowering.triton.choice import Choice
 from coset.lowering.triton.launch import Emission, Launch, Options
+from coset.lowering.triton.scopes import Axis, Scope
 from coset.lowering.triton.transposed import TILE, across, emit_transposed
-from coset.lowering.triton.values import Axis, Scope, Space, dims_of
+from coset.lowering.triton.values import Space
+from coset.lowering.triton.walks import dims_of
 
 _AXES = frozenset({"all"})
 

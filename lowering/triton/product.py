@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from coset.ir.dims import Dim, add, ceildiv, minimum, multiply, product, substitute
-from coset.ir.types import DTYPES, F32, F64, I8, DType
+from coset.ir.types import F32, DType
 from coset.lowering.kernels.addresses import join_loops
 from coset.lowering.kernels.kernel import (
     Buffer,
@@ -24,7 +24,6 @@ from coset.lowering.kernels.kernel import (
     Product,
     Result,
     Rows,
-    Scalar,
     Store,
     extents_of,
     reads,
@@ -34,10 +33,12 @@ from coset.lowering.kernels.kernel import (
 from coset.lowering.triton.body import Body, function_text, wideness
 from coset.lowering.triton.copies import Copy, Side, used_lines
 from coset.lowering.triton.launch import Emission, Launch, Options
+from coset.lowering.triton.operand_tiles import dot_text, held_bits, is_plain, operand_tile
 from coset.lowering.triton.pointwise import index_limits
 from coset.lowering.triton.rows import emit_rows
-from coset.lowering.triton.scalars import EIGHTS, TYPES, beside, conversion, filling, from_bits
+from coset.lowering.triton.scalars import TYPES, filling
 from coset.lowering.triton.scales import NO_SCALES, Scales, without_scales
+from coset.lowering.triton.scopes import Axis, Scope, Value
 from coset.lowering.triton.tiling import (
     Tiling,
     choose_tiling,
@@ -51,11 +52,10 @@ from coset.lowering.triton.tiling import (
     takes_eights,
     unit_name,
 )
-from coset.lowering.triton.values import Axis, Scope, Space, Value, dims_of, plain_loads
+from coset.lowering.triton.values import Space
+from coset.lowering.triton.walks import dims_of
 
 _ROW, _COLUMN, _DEPTH = frozenset({"row"}), frozenset({"column"}), frozenset({"depth"})
-U8 = DTYPES["u8"]
-_SUMS = {F64: "tl.float64", I8: "tl.int32"}  # of what is not summed as f32
 _STEP = frozenset({"step"})  # what differs between blocks of k, and is one number in each
 _NAMES = """rows columns step left_k right_k row_mask column_mask left_mask right_mask start program tile tiles_m tiles_n in_group first
     height tile_m tile_n split total lesser left right BLOCK_M BLOCK_N BLOCK_K GROUP CHUNK SPLITS"""
@@ -125,22 +125,6 @@ def _by_copies(kernel: Product, plan: Plan, options: Options, tiling: Tiling, si
     return found
 
 
-def held_bits(kernel: Product | Grouped, unit: DType) -> tuple[int, int, int]:
-    """Bits that shared memory holds for an element of each operand (all its loads, and what is made of them), and of the widest result."""
-    left, right = (side_bits(side, unit) for side in (kernel.lhs, kernel.rhs))
-    return left, right, max(store.value.dtype.bits for store in kernel.stores)
-
-
-def side_bits(side: Scalar, unit: DType) -> int:
-    """Bits that shared memory holds for an element of an operand: all its loads, and what is made of them."""
-    return sum(load.dtype.bits for load in plain_loads(side)) + (0 if is_plain(side, unit) else unit.bits)
-
-
-def is_plain(side: Scalar, unit: DType) -> bool:
-    """True where an operand is multiplied as it is read."""
-    return isinstance(side, Load) and (side.dtype is unit or (is_eight(unit) and is_eight(side.dtype)))
-
-
 class ProductWriter:
     """The function of a product, or of one that has its dims, over tiles of rows and columns."""
 
@@ -172,6 +156,16 @@ class ProductWriter:
         self.left = Space(body, {"row": row, "depth": left}, both, binding, kernel.picks)
         self.right = Space(body, {"depth": right, "column": column}, both, binding, kernel.picks)
         self.joined, self.binding = joined, binding
+        self._number_indices()
+        if tiling.bulk:
+            across, along = Side(joined[1], "BLOCK_M", tiling.m, "row_start"), Side(joined[2], "BLOCK_N", tiling.n, "column_start")
+            summed = Side(joined[3], "BLOCK_K", tiling.k, "start")
+            self.left.copy(kernel.lhs, joined[0], (across, summed))
+            self.right.copy(kernel.rhs, joined[0], (summed, along))
+
+    def _number_indices(self) -> None:
+        """Say what the index of each loop is in the spaces of both operands."""
+        joined = self.joined
         for space in (self.left, self.right):
             space.number(joined[0], "batch", frozenset())
             space.index("loop:split", "split", frozenset())
@@ -184,11 +178,6 @@ class ProductWriter:
             else:
                 space.number(joined[3][:-1], "step", _STEP)
                 space.index(joined[3][-1].name, index, _DEPTH)
-        if tiling.bulk:
-            across, along = Side(joined[1], "BLOCK_M", tiling.m, "row_start"), Side(joined[2], "BLOCK_N", tiling.n, "column_start")
-            summed = Side(joined[3], "BLOCK_K", tiling.k, "start")
-            self.left.copy(kernel.lhs, joined[0], (across, summed))
-            self.right.copy(kernel.rhs, joined[0], (summed, along))
 
     @property
     def copies(self) -> dict[Load, Copy]:
@@ -394,64 +383,3 @@ class ProductWriter:
         if self.left.axes["depth"].mask is not None:
             lines.append(f"left_mask = left_k < {end}")
             lines.append(f"right_mask = right_k < {end}")
-
-
-def operand_tile(
-    space: Space, scalar: Scalar, side: str, block: tuple[str, str], summed: str, unit: DType, *, matrix: bool = True
-) -> Value:
-    """A tile of an operand in the dtype that it is multiplied in, 0 beyond the end of the axis `summed`. `matrix`: for the matrix unit,
-    which takes whole tiles of the shape `block`."""
-    axes = frozenset(space.axes)
-    mask = space.axes[summed].mask
-    if is_eight(unit):
-        return _tile_of_eights(space, scalar, side, block, summed)
-    if isinstance(scalar, Load) and scalar.dtype is unit:
-        value = space.load(scalar, other=filling(0, unit) if mask is not None else None)
-    elif scalar.dtype is unit:
-        value = space.name(scalar, space.stored(scalar))
-    else:
-        value = space.name(scalar, space.computed(scalar))
-        value = space.line(_as_unit(value.text, scalar.dtype, unit), value.axes, side)
-    loaded = isinstance(scalar, Load) and scalar.dtype is unit and summed in value.axes
-    if mask is not None and not loaded:
-        text = f"tl.where({mask}, {value.text}, {beside(0, unit)})"
-        value = space.line(text, value.axes | frozenset({summed}), f"{side}_inside")
-    if axes - value.axes and matrix:
-        value = space.line(f"tl.broadcast_to({value.text}, [{', '.join(block)}])", axes | value.axes, f"{side}_tile")
-    return value
-
-
-def _tile_of_eights(space: Space, scalar: Scalar, side: str, block: tuple[str, str], summed: str) -> Value:
-    """The same of 8-bit floats: what is read and not changed is read as such, so that it goes to the matrix unit without passing through
-    registers; else its bits are what is moved."""
-    axes, mask = frozenset(space.axes), space.axes[summed].mask
-    if isinstance(scalar, Load) and space.runs_along(scalar, summed):
-        value = space.load(scalar, other="0.0" if mask is not None else None, type=EIGHTS[scalar.dtype.name])
-    else:
-        value = space.name(scalar, space.stored(scalar))
-        if mask is not None:
-            text = f"tl.where({mask}, {value.text}, {beside(0, U8)})"
-            value = space.line(text, value.axes | frozenset({summed}), f"{side}_inside")
-        value = space.line(from_bits(value.text, scalar.dtype), value.axes, side)
-    if axes - value.axes:
-        value = space.line(f"tl.broadcast_to({value.text}, [{', '.join(block)}])", axes, f"{side}_tile")
-    return value
-
-
-def dot_text(left: Value, right: Value, total: str | None, unit: DType, options: Options) -> str:
-    """The product of two tiles by the matrix unit, added to `total`."""
-    more = "" if total is None else f", {total}"
-    if unit in _SUMS:  # up to Triton 3.7 it is not taken from what is added to
-        return f"tl.dot({left.text}, {right.text}{more}, out_dtype={_SUMS[unit]})"
-    if unit is F32 and options.f32_as == "bf16x6":
-        return f"{'' if total is None else 'added_'}product_bf16x6({left.text}, {right.text}{more})"
-    if unit is F32:
-        return f'tl.dot({left.text}, {right.text}{more}, input_precision="{"tf32" if options.tf32 else "ieee"}")'
-    return f"tl.dot({left.text}, {right.text}{more})"
-
-
-def _as_unit(text: str, source: DType, unit: DType) -> str:
-    """A computed value as the matrix unit's dtype, which holds it."""
-    if unit.kind == "float" and unit.bits < 32:
-        return f"{text}.to({TYPES[unit.name]})"
-    return conversion(text, source, unit)

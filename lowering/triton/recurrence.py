@@ -13,12 +13,14 @@ from coset.lowering.planning.recurrence_places import DEPTH
 from coset.lowering.triton.body import Body, function_text, wideness
 from coset.lowering.triton.choice import STAGES, Choice
 from coset.lowering.triton.launch import Emission, Launch, Options
+from coset.lowering.triton.operand_tiles import dot_text, operand_tile
 from coset.lowering.triton.pointwise import index_limits
-from coset.lowering.triton.product import dot_text, operand_tile
 from coset.lowering.triton.rows import folding, identity_number, power_of_two
 from coset.lowering.triton.scalars import computed, conversion, from_memory, to_memory
+from coset.lowering.triton.scopes import Axis, Scope, Value
 from coset.lowering.triton.tiling import unit_of
-from coset.lowering.triton.values import Axis, Scope, Space, Value, dims_of
+from coset.lowering.triton.values import Space
+from coset.lowering.triton.walks import dims_of
 
 SIDE = 16  # of a tile of the matrix unit, at least
 HELD = 1 << 15  # bytes of matrices that a program keeps from round to round; more are read again each time

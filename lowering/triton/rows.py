@@ -22,7 +22,9 @@ from coset.lowering.triton.online import Exponentials, Online, Squares, kept_til
 from coset.lowering.triton.pointwise import index_limits
 from coset.lowering.triton.rereading import AT_ONCE, again_bytes, warps_for
 from coset.lowering.triton.scalars import TYPES, beside, computed, conversion, filling, from_memory, to_memory
-from coset.lowering.triton.values import Axis, Scope, Space, Value, dims_of
+from coset.lowering.triton.scopes import Axis, Scope, Value
+from coset.lowering.triton.values import Space
+from coset.lowering.triton.walks import dims_of
 
 _ROW, _COLUMN = frozenset({"row"}), frozenset({"column"})
 _BOTH = _ROW | _COLUMN

@@ -11,7 +11,9 @@ from coset.lowering.triton.launch import Emission, Launch, Options
 from coset.lowering.triton.pointwise import index_limits
 from coset.lowering.triton.rows import beginning, choose_tiles, combining, helper_of, identity_number, lies_along_rows
 from coset.lowering.triton.scalars import TYPES, computed, conversion
-from coset.lowering.triton.values import Axis, Scope, Space, Value, dims_of
+from coset.lowering.triton.scopes import Axis, Scope, Value
+from coset.lowering.triton.values import Space
+from coset.lowering.triton.walks import dims_of
 
 _ROW, _COLUMN = frozenset({"row"}), frozenset({"column"})
 _BOTH = _ROW | _COLUMN
@@ -48,17 +50,7 @@ def emit_scan(kernel: Scan, plan: Plan, options: Options, comment: list[str]) ->
     lines = scopes[-1].lines
     lines.append(f"columns = {'' if tiles.whole else 'start + '}{body.places('BLOCK_COLUMNS')}[None, :]")
     lines += [f"column_mask = columns < {body.text(length)}"] * (masks[1] is not None)
-    boolean = kernel.dtype is BOOL  # its elements are folded as integers
-    dtype = I32 if boolean else kernel.dtype
-    combiner = _BITS[helper_of(kernel.combiner, BOOL)] if boolean else kernel.combiner
-    together, start = helper_of(combiner, dtype), identity_number(combiner, dtype)
-    lines.append(f"value = {_value(kernel, space, masks[1], start)}")
-    lines.append(f"scan = tl.associative_scan(value, 1, {together})")
-    if not tiles.whole:
-        outer.lines.append(f"so_far = tl.full([BLOCK_ROWS, 1], {beginning(combiner, dtype)}, {TYPES[computed(dtype).name]})")
-        lines.append(f"scan = {combining(combiner, dtype, 'so_far', 'scan')}")
-        lines.append(f"so_far = {combining(combiner, dtype, 'so_far', f'tl.reduce(value, 1, {together}, keep_dims=True)')}")
-    lines += ["scan = scan != 0"] * boolean
+    _write_scan(kernel, space, masks[1], lines, None if tiles.whole else outer.lines)
     space.results["scan"] = Value("scan", _BOTH)
     for store in kernel.stores:
         space.store(store, _BOTH)
@@ -69,6 +61,21 @@ def emit_scan(kernel: Scan, plan: Plan, options: Options, comment: list[str]) ->
     grid, contracts = (ceildiv(count, tiles.rows),), options.contracts
     launch = Launch(kernel.name, body.arguments(), grid, choice.numbers, sizes, choice.warps, choice.stages, contracts)
     return Emission(source, (launch,), choice=choice)
+
+
+def _write_scan(kernel: Scan, space: Space, mask: str | None, lines: list[str], before: list[str] | None) -> None:
+    """Write the scan of a tile; where a row has several, `before` them what is carried from one to the next."""
+    boolean = kernel.dtype is BOOL  # its elements are folded as integers
+    dtype = I32 if boolean else kernel.dtype
+    combiner = _BITS[helper_of(kernel.combiner, BOOL)] if boolean else kernel.combiner
+    together, start = helper_of(combiner, dtype), identity_number(combiner, dtype)
+    lines.append(f"value = {_value(kernel, space, mask, start)}")
+    lines.append(f"scan = tl.associative_scan(value, 1, {together})")
+    if before is not None:
+        before.append(f"so_far = tl.full([BLOCK_ROWS, 1], {beginning(combiner, dtype)}, {TYPES[computed(dtype).name]})")
+        lines.append(f"scan = {combining(combiner, dtype, 'so_far', 'scan')}")
+        lines.append(f"so_far = {combining(combiner, dtype, 'so_far', f'tl.reduce(value, 1, {together}, keep_dims=True)')}")
+    lines += ["scan = scan != 0"] * boolean
 
 
 def _value(kernel: Scan, space: Space, mask: str | None, start: str) -> str:

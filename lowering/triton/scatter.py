@@ -23,7 +23,9 @@ from coset.lowering.triton.launch import Emission, Launch, Options
 from coset.lowering.triton.pointwise import block_size, emit_pointwise, flat_choice, index_limits
 from coset.lowering.triton.rows import combining, folding, helper_of, identity_number, power_of_two
 from coset.lowering.triton.scalars import TYPES, computed, conversion
-from coset.lowering.triton.values import Axes, Axis, Scope, Space, Value, dims_of
+from coset.lowering.triton.scopes import Axes, Axis, Scope, Value
+from coset.lowering.triton.values import Space
+from coset.lowering.triton.walks import dims_of
 
 TILE = 1024  # elements of a tile
 WIDEST = 128  # columns of a tile

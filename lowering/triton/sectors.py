@@ -15,7 +15,7 @@ from coset.lowering.planning.traffic import read_bytes, stored_bytes
 from coset.lowering.triton.launch import Options
 from coset.lowering.triton.rows import choose_tiles, lies_along_rows
 from coset.lowering.triton.transposed import TILE, across
-from coset.lowering.triton.values import dims_of
+from coset.lowering.triton.walks import dims_of
 
 SECTOR = 32  # bytes that memory is read and written in (CUDA C++ Best Practices Guide, coalesced access to global memory)
 _WARP = 256  # elements that the threads of a warp have of one index space: 16 bytes each of half precision

@@ -18,7 +18,9 @@ from coset.lowering.triton.launch import Emission, Launch, Options
 from coset.lowering.triton.pointwise import index_limits
 from coset.lowering.triton.rows import power_of_two
 from coset.lowering.triton.scalars import computed
-from coset.lowering.triton.values import Axis, Scope, Space, dims_of
+from coset.lowering.triton.scopes import Axis, Scope
+from coset.lowering.triton.values import Space
+from coset.lowering.triton.walks import dims_of
 
 TILE = 1024  # elements of a tile of several rows
 _BOTH = frozenset({"row", "column"})

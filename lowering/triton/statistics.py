@@ -10,7 +10,7 @@ from coset.lowering.kernels.kernel import Plan, Statistics
 from coset.lowering.triton.chain import ROW, Tiles, narrowed, with_choice
 from coset.lowering.triton.launch import Emission, Options
 from coset.lowering.triton.scalars import TYPES
-from coset.lowering.triton.values import Value
+from coset.lowering.triton.scopes import Value
 
 
 def emit_statistics(kernel: Statistics, plan: Plan, options: Options, comment: list[str]) -> Emission:

@@ -12,7 +12,8 @@ from coset.lowering.kernels.kernel import Load, Loop, Plan, Pointwise, scalars
 from coset.lowering.triton.body import Body, function_text
 from coset.lowering.triton.choice import Choice
 from coset.lowering.triton.launch import Emission, Launch
-from coset.lowering.triton.values import Axis, Scope, Space
+from coset.lowering.triton.scopes import Axis, Scope
+from coset.lowering.triton.values import Space
 
 TILE = Choice((("BLOCK_ROWS", 32), ("BLOCK_COLUMNS", 64)))  # where nothing else is chosen
 _LEAST = 16  # values of a loop that a tile is worth making for

@@ -6,29 +6,13 @@ outermost scope that has these (so that what is one a row is outside the loop ov
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 
 from coset.ir.dims import Dim, add, multiply, substitute, subtract, symbol, symbols
 from coset.ir.types import BOOL
-from coset.lowering.kernels.addresses import address, places_of, shift
+from coset.lowering.kernels.addresses import address, shift
 from coset.lowering.kernels.index_arithmetic import Extents, is_within, linear
-from coset.lowering.kernels.kernel import (
-    Apply,
-    Bound,
-    Choose,
-    IndexValue,
-    Load,
-    Loop,
-    Number,
-    Pick,
-    Plan,
-    Result,
-    Scalar,
-    Store,
-    dims_in,
-    operands_of,
-)
+from coset.lowering.kernels.kernel import Apply, Bound, Choose, IndexValue, Load, Loop, Number, Pick, Result, Scalar, Store, dims_in
 from coset.lowering.triton.body import Body
 from coset.lowering.triton.copies import Copy, Side, copy_of
 from coset.lowering.triton.dims import dim_text, is_natural, split_index
@@ -49,35 +33,8 @@ from coset.lowering.triton.scalars import (
     to_memory,
     typed_number,
 )
-
-Axes = frozenset[str]
-NONE: Axes = frozenset()
-
-
-@dataclass
-class Scope:
-    """Lines at one indentation, for values that differ along `axes` at most."""
-
-    axes: Axes
-    lines: list[str] = field(default_factory=list)
-    known: dict[str, str] = field(default_factory=dict)  # text -> the name that it was given
-
-
-@dataclass(frozen=True)
-class Value:
-    """A value that has been written: a name, or a plain number (`literal`)."""
-
-    text: str
-    axes: Axes
-    literal: bool = False
-
-
-@dataclass
-class Axis:
-    """One dim of a space's tiles: the index along it (for shape), and the mask of what is inside, where there may be something else."""
-
-    index: str
-    mask: str | None
+from coset.lowering.triton.scopes import NONE, Axes, Axis, Scope, Value
+from coset.lowering.triton.walks import _all_under, moves, plain_loads, scalars_under
 
 
 class Space:
@@ -206,14 +163,14 @@ class Space:
 
     def computed(self, scalar: Scalar, condition: Value | None = None) -> Value:
         """The value of `scalar` in the dtype that it is computed in."""
-        for item in _under(scalar):
+        for item in scalars_under(scalar):
             self._emit(item, condition, stored=False)
         return self._emit(scalar, condition, stored=False)
 
     def stored(self, scalar: Scalar, condition: Value | None = None) -> Value:
         """The value of `scalar` as memory holds it."""
-        if not _moves(scalar):
-            for item in _under(scalar):
+        if not moves(scalar):
+            for item in scalars_under(scalar):
                 if item is not scalar:
                     self._emit(item, condition, stored=False)
         return self._emit(scalar, condition, stored=True)
@@ -257,7 +214,7 @@ class Space:
         narrow = computed(item.dtype) is not item.dtype
         if isinstance(item, Apply) and item.op.name == "stablehlo.bitcast_convert":
             return self._bitcast(item, condition, stored=stored or not narrow)
-        if not narrow or _moves(item):
+        if not narrow or moves(item):
             return self._plain(item, condition, stored=stored and narrow)
         if not stored and self._rounds(item):
             value = self._emit(item, condition, stored=True)
@@ -430,51 +387,3 @@ def _is_other(outside: Number, text: str, *, bits: bool) -> bool:
     if bits:
         return text in ("0", "0.0")
     return outside.dtype.name != "f64" or outside.value in (0, 1, -1)
-
-
-def _moves(scalar: Scalar) -> bool:
-    """True when `scalar` is an element of memory, chosen but not computed."""
-    while isinstance(scalar, Choose):
-        if not _moves(scalar.inside):
-            return False
-        scalar = scalar.outside
-    return isinstance(scalar, Load)
-
-
-def _under(scalar: Scalar) -> Iterator[Scalar]:
-    """The scalars under `scalar`, operands before users; choices are leaves, as their sides have conditions of their own."""
-    return _walk(scalar, choices=False)
-
-
-def plain_loads(scalar: Scalar) -> list[Load]:
-    """The loads under `scalar` that are made for every element: none that a choice may leave out."""
-    return [item for item in _under(scalar) if isinstance(item, Load)]
-
-
-def _all_under(scalar: Scalar) -> Iterator[Scalar]:
-    return _walk(scalar, choices=True)
-
-
-def _walk(scalar: Scalar, *, choices: bool) -> Iterator[Scalar]:
-    done: set[int] = set()
-    stack: list[tuple[Scalar, bool]] = [(scalar, False)]
-    while stack:
-        item, ready = stack.pop()
-        if id(item) in done:
-            continue
-        if ready:
-            done.add(id(item))
-            yield item
-            continue
-        stack.append((item, True))
-        if choices or not isinstance(item, Choose):
-            stack += [(operand, False) for operand in reversed(operands_of(item)) if id(operand) not in done]
-
-
-def dims_of(scalars: Sequence[Scalar], stores: Sequence[Store], plan: Plan) -> list[Dim]:
-    """Every dim that index arithmetic of these scalars and stores is about: addresses, bounds and index values."""
-    found = [address(plan.buffers[store.buffer], store.index) for store in stores]
-    for scalar in (*scalars, *(store.value for store in stores)):
-        for item in _all_under(scalar):
-            found += places_of(plan.buffers[item.buffer], item.index) if isinstance(item, Load) else dims_in(item)
-    return found

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from coset.prove.second.answer import CannotSay
@@ -34,47 +33,11 @@ from coset.prove.second.syntax import (
     Unary,
     Variable,
 )
+from coset.prove.second.words import Token, tokens
 
-TOKEN = re.compile(
-    r"(?P<blank>\s+|\#[^\n]*)|(?P<number>\d+(\.\d+)?([eE][+-]?\d+)?)|(?P<name>[A-Za-z_]\w*(\.[A-Za-z_]\w*)*)"
-    r'|(?P<text>"[^"\n]*")|(?P<mark><=>|=>|->|==|!=|<=|>=|//|\.\.|[-+*/%@<>=()\[\]{},:?])'
-)
 FACTS = frozenset({"const", "varying", "nonnegative", "positive", "finite", "unique_indices", "sparse"})
 ENTRIES = frozenset({"rule", "op", "kernel", "phase", "use"})
 CLAUSES = frozenset({"for", "with", "where", "numerics", "test", "means", "then", "else", "if", "not", "in"})
-
-
-@dataclass(frozen=True)
-class Token:
-    """A word of the text; `column` and `leads` say where on its line it stands."""
-
-    kind: str
-    text: str
-    column: int
-    leads: bool
-
-
-def tokens(text: str) -> list[Token]:
-    """The words of a rule file, without comments.
-
-    Raises:
-        CannotSay: a character is none of the language's.
-    """
-    found: list[Token] = []
-    place, start, fresh = 0, 0, True
-    while place < len(text):
-        match = TOKEN.match(text, place)
-        if match is None:
-            raise CannotSay(f"the character `{text[place]}` in a rule file")
-        kind, word = str(match.lastgroup), match.group(0)
-        if kind == "blank":
-            if "\n" in word:
-                start, fresh = place + word.rindex("\n") + 1, True
-        else:
-            found.append(Token(kind, word, place - start, fresh))
-            fresh = False
-        place = match.end()
-    return found
 
 
 class Reader:

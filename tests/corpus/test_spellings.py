@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from spellings import Entry, entries, forbidden, known_misses, missing, near_misses, resembled, searched, taken, unknown
 
-from coset.comparing.check import difference
-from coset.comparing.feeds import bindings, cases
+from coset.comparing.difference import difference
+from coset.comparing.feeds import cases
 from coset.comparing.fold import fallback_for
+from coset.comparing.sizes import bindings
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program
 from tests.sampled import sampled

@@ -13,13 +13,15 @@ import onnx.parser
 import pytest
 
 from coset.comparing import check
-from coset.comparing.check import Oracle, breaking_rule, difference
+from coset.comparing.check import Oracle, breaking_rule
+from coset.comparing.difference import MOST_NOISE, ROUNDINGS, difference
 from coset.comparing.noise import largest_step, nudge, nudged, rounded
 from coset.comparing.reference import against_reference, values_of
+from coset.comparing.usual_outputs import usual_sizes
 from coset.egraph.limits import Limits
 from coset.frontends.onnx.model import import_model
 from coset.job.job import Job
-from coset.packaging.lower import searched
+from coset.packaging.searched import searched
 from coset.targets.running import Running
 from coset.targets.target import get_target
 
@@ -60,8 +62,8 @@ def test_ends_of_bounded_functions_are_judged_by_roundings_of_one(bias: float, b
     report = oracle.compare(path, exact=False)
     assert report.ok and bool(report.blind) is blind and bool(report.summary()["blind"]) is blind
     assert ("`y`" in report.blind) is blind and bool(against_reference(program, lambda feed: values_of(program, feed), {}).blind) is blind
-    sizes = [check.usual_sizes(program, {"y": np.full((6, 8), size, np.float32)})["y"] for size in (1e-7, 0.5)]
-    assert sizes[0] * check.MOST_NOISE == pytest.approx(check.ROUNDINGS * 2.0**-23) and sizes[1] == 0.5
+    sizes = [usual_sizes(program, {"y": np.full((6, 8), size, np.float32)})["y"] for size in (1e-7, 0.5)]
+    assert sizes[0] * MOST_NOISE == pytest.approx(ROUNDINGS * 2.0**-23) and sizes[1] == 0.5
 
 
 def test_exact_means_every_bit() -> None:

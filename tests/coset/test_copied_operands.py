@@ -13,8 +13,8 @@ from lowered_models import Graph
 from onnx import helper
 
 from coset.egraph.limits import Limits
-from coset.packaging import lower
-from coset.packaging.lower import Check
+from coset.packaging import emitted, lower
+from coset.packaging.asked import Check, Lowering
 from coset.pricing.kernel_options import options_for
 from coset.targets.target import get_target
 
@@ -74,8 +74,8 @@ def saved(g: Graph, inputs: dict[str, list[Any]], outputs: dict[str, list[Any]],
 @pytest.mark.parametrize(("model", "least"), [(mlp, 2), (transformer, 4)])
 def test_a_model_reads_its_operands_by_copies(model: Any, least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In Triton's interpreter beside the model (`coset.comparing.check`), by programs that go from tile to tile."""
-    monkeypatch.setattr(lower, "options_for", lambda *given: replace(options_for(*given), processors=1))
-    asked = lower.Lowering(
+    monkeypatch.setattr(emitted, "options_for", lambda *given: replace(options_for(*given), processors=1))
+    asked = Lowering(
         model(tmp_path), get_target("nvidia-h200"), limits=Limits(seconds=20, nodes=4000), code="triton", check=Check.INTERPRETED
     )
     report = lower.lower(asked, tmp_path / "out")

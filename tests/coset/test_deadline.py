@@ -17,8 +17,9 @@ import pytest
 import coset
 from coset.backends.onnxruntime import Session
 from coset.cli import run
-from coset.comparing.check import CheckReport, Difference
+from coset.comparing.check import CheckReport
 from coset.comparing.deadline import MOST_LOST, Talk, Unknown, spared, within
+from coset.comparing.difference import Difference
 from coset.comparing.refused import Refused
 from coset.ir.errors import CosetError, UnboundDim
 
@@ -150,7 +151,7 @@ def test_a_package_that_was_not_compared_is_not_written(
     runs: Any, said: str, model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("torch", reason="the extra `torch` is not installed")
-    monkeypatch.setattr("coset.packaging.lower.against_reference", runs)
+    monkeypatch.setattr("coset.packaging.compared.against_reference", runs)
     asked = ["lower", str(model), "-o", str(model.with_name("package")), "--target", "nvidia-h200", "--code", "torch"]
     assert run([*asked, "--check-time-limit", "2" if runs is sleeps else "60"]) == 3
     error = capsys.readouterr().err.partition("error: ")[2]

@@ -17,9 +17,10 @@ from coset.ir.program import Program
 from coset.ir.term import input_term
 from coset.ir.types import DTYPES, F32, TensorType
 from coset.packaging import lower
-from coset.packaging.lower import Check
+from coset.packaging.asked import Check, Lowering
+from coset.pricing.judge import has_eights
 from coset.pricing.kernel_options import IMPRECISE, SHORT_NOISE, TF32_NOISE, eights_for, noise, options_for
-from coset.pricing.plan_price import PlanPrices, has_eights
+from coset.pricing.plan_price import PlanPrices
 from coset.targets.target import get_target
 from coset.tuning.measuring import differs
 from tests.lowering.test_dequantizing import scaled
@@ -111,7 +112,7 @@ def test_models_are_multiplied_in_8_bits_where_that_is_allowed(name: str, target
     pytest.importorskip("triton")
     if name == "stablehlo":
         pytest.importorskip("torch_mlir")
-    asked = lower.Lowering(
+    asked = Lowering(
         MODELS[name](tmp_path), get_target(target), numerics, Limits(seconds=20, nodes=4000), check=Check.INTERPRETED, code="triton"
     )
     report = lower.lower(asked, tmp_path / "out")
@@ -157,7 +158,7 @@ def test_prices_are_those_of_what_is_multiplied() -> None:
 
         def seconds(target: object, numerics: str) -> float:
             prices = PlanPrices(target, {}, numerics=numerics)  # type: ignore[arg-type]
-            return prices.kernel(made, kernel) - prices._launch(kernel)  # noqa: B023
+            return prices.kernel(made, kernel) - prices.launch(kernel)  # noqa: B023
 
         flop = 2 * 8192.0**3
         assert seconds(hopper, "approx") == pytest.approx(958e-6, rel=0.2)

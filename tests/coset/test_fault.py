@@ -50,7 +50,7 @@ from coset.lowering.triton import source as triton
 from coset.lowering.triton.launch import Emission
 from coset.lowering.triton.source import can_emit
 from coset.packaging import lower
-from coset.packaging.lower import Check
+from coset.packaging.asked import Check, Lowering
 from coset.rules.library import load
 from coset.rules.lock import NAME, Locked, save_lock, text_hash
 from tests.coset.test_planted_rule import PLANTED
@@ -207,8 +207,8 @@ def loaded(folder: Path, _: bool) -> Iterator[LoadedPackage]:
     yield LoadedPackage(folder, "cpu")
 
 
-def asked(model: Any, check: Check, **given: Any) -> lower.Lowering:
-    return lower.Lowering(model, get_target("nvidia-h200"), limits=Limits(seconds=20, nodes=2000), check=check, dims={}, **given)
+def asked(model: Any, check: Check, **given: Any) -> Lowering:
+    return Lowering(model, get_target("nvidia-h200"), limits=Limits(seconds=20, nodes=2000), check=check, dims={}, **given)
 
 
 def test_a_wrong_triton_function_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ def test_a_wrong_torch_function_is_named(kind: type[Computed], monkeypatch: pyte
 
     monkeypatch.setattr(aten_kernel._Function, "_store", wrong)
     monkeypatch.setattr(lower, "read_program", lambda _: layers())
-    monkeypatch.setattr(lower.Lowering, "opened", staticmethod(loaded))
+    monkeypatch.setattr(Lowering, "opened", staticmethod(loaded))
     monkeypatch.setattr(lower, "within", lambda work, _, say: work(SimpleNamespace(say=say)))  # what is wrong is seen in one process only
     out = tmp_path / "out"
     assert cli.run(["lower", "model.onnx", "-o", str(out), "--json"]) == 1 and not out.exists()

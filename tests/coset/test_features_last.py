@@ -195,7 +195,8 @@ def test_lowered(code: str, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     if code == "triton":
         pytest.importorskip("triton", reason="Triton is not installed")
-    from coset.packaging.lower import Check, Lowering, lower
+    from coset.packaging.asked import Check, Lowering
+    from coset.packaging.lower import lower
 
     check = Check.INTERPRETED if code == "triton" else Check.TORCH
     target = without("windows")  # which would do so small convolutions sooner
@@ -212,7 +213,8 @@ def test_lowered_under_a_limit_of_memory(tmp_path: Path) -> None:
     """Memory that is new for each value has its order too."""
     pytest.importorskip("torch")
     from coset.backends.torch_loaded import LoadedPackage
-    from coset.packaging.lower import Check, Lowering, lower
+    from coset.packaging.asked import Check, Lowering
+    from coset.packaging.lower import lower
 
     asked = Lowering(block(), without("windows"), code="torch", check=Check.TORCH, opened=lambda folder, _: LoadedPackage(folder))
     default = lower(replace(asked, check=Check.NONE), tmp_path / "default")["memory"]["default"]["bytes"]

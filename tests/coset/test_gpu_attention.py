@@ -13,7 +13,7 @@ from coset.job.job import Job
 from coset.lowering.kernels.kernel import Attention, Plan
 from coset.lowering.planning.plan import plan
 from coset.lowering.triton.source import can_emit, refusal
-from coset.packaging.lower import searched
+from coset.packaging.searched import searched
 from coset.searching.solving import finish, solve_task
 from coset.searching.task import Task
 from coset.targets.target import get_target

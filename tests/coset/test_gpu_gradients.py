@@ -25,7 +25,9 @@ from coset.job.job import Job  # noqa: E402
 from coset.lowering.kernels.kernel import Attention, Chain, Plan, Statistics, writes  # noqa: E402
 from coset.lowering.planning.plan import plan  # noqa: E402
 from coset.lowering.triton.source import can_emit, refusal  # noqa: E402
-from coset.packaging.lower import Check, Lowering, lower, searched  # noqa: E402
+from coset.packaging.asked import Check, Lowering  # noqa: E402
+from coset.packaging.lower import lower  # noqa: E402
+from coset.packaging.searched import searched  # noqa: E402
 from coset.searching.solving import finish, solve_task  # noqa: E402
 from coset.targets.target import get_target  # noqa: E402
 

@@ -29,7 +29,9 @@ from coset.ir.types import F32, TensorType  # noqa: E402
 from coset.job.job import Job  # noqa: E402
 from coset.job.machine import find_target  # noqa: E402
 from coset.lowering.planning.convolution_gradients import gradient_of_convolution  # noqa: E402
-from coset.packaging.lower import Lowering, lower, searched  # noqa: E402
+from coset.packaging.asked import Lowering  # noqa: E402
+from coset.packaging.lower import lower  # noqa: E402
+from coset.packaging.searched import searched  # noqa: E402
 from coset.rules.definition import evaluate_defined  # noqa: E402
 from coset.searching.solving import finish, solve_task  # noqa: E402
 

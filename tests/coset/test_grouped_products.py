@@ -18,7 +18,7 @@ from coset.lowering.planning.chosen_matrix import chosen_matrix
 from coset.lowering.planning.contraction import dot as thin
 from coset.lowering.planning.grouped import KEPT, is_grouped
 from coset.lowering.planning.primitive import primitive
-from coset.packaging.lower import searched
+from coset.packaging.searched import searched
 from coset.rules.definition import evaluate_defined
 from coset.searching.solving import finish, solve_task
 

@@ -11,10 +11,12 @@ import pytest
 
 import coset
 from coset.backends.onnxruntime import Session
-from coset.comparing.check import CheckReport, Oracle, difference
-from coset.comparing.feeds import OTHER_SIZES, cases, trials, with_other_sizes
+from coset.comparing.check import CheckReport, Oracle
+from coset.comparing.difference import difference
+from coset.comparing.feeds import OTHER_SIZES, cases, with_other_sizes
 from coset.comparing.infinities import ANOTHER, EXCHANGED, LOST, exact_outputs
 from coset.comparing.reference import against_reference, values_of
+from coset.comparing.sizes import trials
 from coset.comparing.whole_numbers import plain_integers
 from coset.frontends.onnx.model import import_model
 from coset.proving.prove import Proving, prove

@@ -12,7 +12,7 @@ import pytest
 
 import coset
 from coset.backends.onnxruntime import Session
-from coset.console.show import show_optimized
+from coset.console.optimized import show_optimized
 from coset.searching.inside import CERTIFIED
 
 HEAD = '<ir_version: 9, opset_import: ["my": 1, "": 19]> g (float[2, 3] x, float[4, 5] w)'

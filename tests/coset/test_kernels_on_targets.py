@@ -19,8 +19,9 @@ from coset.ir.types import F32, tensor
 from coset.job.job import Job
 from coset.job.kernels import kernel_errors
 from coset.job.phases import phases_for
-from coset.packaging.lower import EVERY_OPSET
-from coset.rules.definition import define_all, definition_of
+from coset.packaging.searched import EVERY_OPSET
+from coset.rules.defining import define_all
+from coset.rules.definition import definition_of
 from coset.rules.format import format_text
 from coset.rules.library import check_files
 from coset.rules.parser import parse

@@ -21,7 +21,8 @@ from coset.lowering.kernels.kernel import Attention, Library, Plan
 from coset.lowering.kernels.plan_text import show
 from coset.lowering.planning.library_attention import BY_HEADS, BY_ROWS, CALLS, may_attend, with_attentions
 from coset.lowering.planning.plan import plan
-from coset.pricing.plan_price import PlanPrices, draft
+from coset.pricing.judge import draft
+from coset.pricing.plan_price import PlanPrices
 from coset.rules.definition import evaluate_defined
 from coset.targets.target import get_target
 from tests.coset.test_library_products import biased, dot, half, made, matmul, ops, x_
@@ -226,7 +227,7 @@ def test_a_package_gives_the_same(name: str, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     from coset.lowering.package.plan import planned_package
     from coset.lowering.package.program import write_package
-    from coset.packaging.lower import in_a_child
+    from coset.packaging.asked import in_a_child
 
     roots, sizes = CASES[name]
     program = draft(roots)
@@ -266,7 +267,7 @@ def test_the_shape_of_an_input_is_taken_at_the_call(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     from coset.lowering.package.plan import planned_package
     from coset.lowering.package.program import write_package
-    from coset.packaging.lower import in_a_child
+    from coset.packaging.asked import in_a_child
 
     rows = symbol("n")
     x = half(rows, 4, 8)

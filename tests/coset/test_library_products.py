@@ -20,7 +20,8 @@ from coset.lowering.planning.library_products import may_be_librarys
 from coset.lowering.planning.plan import plan
 from coset.lowering.triton.launch import Options
 from coset.lowering.triton.product import emit_product
-from coset.pricing.plan_price import PlanPrices, draft
+from coset.pricing.judge import draft
+from coset.pricing.plan_price import PlanPrices
 from coset.pricing.windows import Planning
 from coset.targets.target import get_target
 
@@ -277,7 +278,7 @@ def test_a_library_gives_the_same(count: Dim, tmp_path: Path) -> None:
     from coset.ir.evaluate import evaluate_program
     from coset.lowering.package.plan import planned_package
     from coset.lowering.package.program import write_package
-    from coset.packaging.lower import in_a_child
+    from coset.packaging.asked import in_a_child
 
     program = network(count)
     planned = Planning(program, H200, {"n": 48}).cheapest(cheap_library())
@@ -303,7 +304,7 @@ def test_half_precision_of_a_library_gives_the_same(tmp_path: Path) -> None:
     from coset.ir.evaluate import evaluate_program
     from coset.lowering.package.plan import planned_package
     from coset.lowering.package.program import write_package
-    from coset.packaging.lower import in_a_child
+    from coset.packaging.asked import in_a_child
 
     x, w, v = half(3, 20, 24), half(24, 32, name="w"), half(40, 32, name="v")
     y = biased(dot(x, w, lhs_contract=(2,), rhs_contract=(0,)), "b")
@@ -352,7 +353,8 @@ def test_how_a_library_sums_is_set_and_set_back() -> None:
 def test_lowered_and_compared(tmp_path: Path) -> None:
     """A layer of much work is a library's in the package of `coset lower`, which says so; code of torch functions runs it too."""
     pytest.importorskip("torch", reason="torch is not installed")
-    from coset.packaging.lower import Lowering, lower
+    from coset.packaging.asked import Lowering
+    from coset.packaging.lower import lower
 
     program = draft([active(matmul(x_("x", 1024, 512), x_("w", 512, 512)))])
     report = lower(Lowering(program, H200), tmp_path / "package")

@@ -18,6 +18,7 @@ from benchmarks import limits as benchmark
 from coset.backends.onnxruntime import Session
 from coset.cli import run
 from coset.comparing import feeds
+from coset.comparing.sizes import bindings
 from coset.egraph.search import Search
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
@@ -131,8 +132,8 @@ def test_numbers_for_dims_that_make_vast_inputs_are_passed_over() -> None:
     names = [symbol(name) for name in "PQRSTUVW"]  # 32 of each would be 8 TiB
     wide = input_term("x", tensor(F32, *names))
     program = Program((wide,), (("y", wide),))
-    assert {32, 64}.isdisjoint(number for binding in feeds.bindings(program, {}) for number in binding.values())
-    next(feeds.cases(program, next(iter(feeds.bindings(program, {})))))
+    assert {32, 64}.isdisjoint(number for binding in bindings(program, {}) for number in binding.values())
+    next(feeds.cases(program, next(iter(bindings(program, {})))))
 
 
 def test_memory_that_is_not_there_is_a_plain_error(

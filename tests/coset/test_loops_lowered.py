@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from coset.cli import run
 from coset.egraph.limits import Limits
 from coset.packaging import lower
-from coset.packaging.lower import Check
+from coset.packaging.asked import Check, Lowering
 from coset.pricing.looping import Loops
 from coset.targets.target import get_target
 
@@ -51,7 +51,7 @@ func.func @main(%x: tensor<12x4x16xf32>, %w: tensor<16x16xf32>, %h: tensor<4x16x
 
 def lowered(model: Path, folder: Path, *, code: str = "triton") -> dict[str, Any]:
     check = Check.INTERPRETED if code == "triton" else Check.TORCH
-    asked = lower.Lowering(model, get_target("nvidia-h200"), limits=Limits(seconds=20, nodes=4000), code=code, check=check)
+    asked = Lowering(model, get_target("nvidia-h200"), limits=Limits(seconds=20, nodes=4000), code=code, check=check)
     report = lower.lower(asked, folder)
     assert report["check"]["ok"]
     return report
@@ -136,7 +136,7 @@ def test_what_rounds_add_to_a_gradient_is_one_product_where_sums_may_be_made_ane
     %j = """
     head, tail = text.split("    %row = ")
     (tmp_path / "sum.mlir").write_text(head + body.lstrip("\n") + tail.partition("    %j = ")[2])
-    asked = lower.Lowering(tmp_path / "sum.mlir", get_target("nvidia-h200"), numerics=numerics, limits=Limits(seconds=20, nodes=4000))
+    asked = Lowering(tmp_path / "sum.mlir", get_target("nvidia-h200"), numerics=numerics, limits=Limits(seconds=20, nodes=4000))
     assert products(lower.lower(asked, tmp_path / "out")) == (12 if numerics == "exact" else 1)
 
 

@@ -10,9 +10,11 @@ import pytest
 from onnx import TensorProto, helper
 
 from coset.cli import run
-from coset.comparing.check import Oracle, difference
-from coset.comparing.feeds import bindings, cases
+from coset.comparing.check import Oracle
+from coset.comparing.difference import difference
+from coset.comparing.feeds import cases
 from coset.comparing.loose_inputs import RANK
+from coset.comparing.sizes import bindings
 from coset.frontends.onnx.model import import_model
 from coset.proving.prove import Proving, prove
 

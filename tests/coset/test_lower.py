@@ -19,8 +19,8 @@ from coset.cli import run
 from coset.egraph.limits import Limits
 from coset.ir.errors import CosetError
 from coset.lowering.stablehlo.module import print_stablehlo
-from coset.packaging import lower
-from coset.packaging.lower import Check
+from coset.packaging import compared, lower
+from coset.packaging.asked import DIALECT, Check, Lowering
 from coset.targets.target import all_targets, get_target
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "lowering"))  # programs of the kernel families
@@ -49,9 +49,9 @@ WAYS = {"triton": Check.INTERPRETED, "torch": Check.TORCH, "aten": Check.TORCH}
 @pytest.mark.parametrize("code", WAYS)
 @pytest.mark.parametrize("name", sampled([*MODELS, "training_step"], 2))
 def test_a_model_becomes_a_package_that_computes_the_same(name: str, code: str, tmp_path: Path) -> None:
-    """Within 32 times the rounding noise of the model itself, plus 64 roundings of the largest element (`coset.comparing.check`)."""
+    """Within 32 times the rounding noise of the model itself, plus 64 roundings of the largest element (`coset.comparing.difference`)."""
     model = training_step(tmp_path) if name == "training_step" else saved(name, tmp_path)
-    asked = lower.Lowering(model, get_target(TARGET), limits=Limits(seconds=20, nodes=4000), code=code, check=WAYS[code])
+    asked = Lowering(model, get_target(TARGET), limits=Limits(seconds=20, nodes=4000), code=code, check=WAYS[code])
     if code == "triton":
         pytest.importorskip("triton")
     report = lower.lower(asked, tmp_path / "out")
@@ -65,9 +65,9 @@ def test_a_model_becomes_a_package_that_computes_the_same(name: str, code: str, 
         }
 
 
-@pytest.mark.parametrize("target", [target.name for target in all_targets() if target.dialect == lower.DIALECT])
+@pytest.mark.parametrize("target", [target.name for target in all_targets() if target.dialect == DIALECT])
 def test_every_gpu_has_packages(target: str, tmp_path: Path) -> None:
-    asked = lower.Lowering(mlp(tmp_path), get_target(target), limits=Limits(seconds=5, nodes=500), check=Check.NONE)
+    asked = Lowering(mlp(tmp_path), get_target(target), limits=Limits(seconds=5, nodes=500), check=Check.NONE)
     report = lower.lower(asked, tmp_path / "out")
     assert report["target"] == target and all(kernel["code"] == "triton" for kernel in report["kernels"])
 
@@ -78,7 +78,7 @@ def test_numerics_say_how_kernels_round(numerics: str, tmp_path: Path) -> None:
     is said is what the kernels do; with `exact`, nothing is contracted. The check in the interpreter holds for each, with tf32 to the
     roundings of tf32."""
     pytest.importorskip("triton")
-    asked = lower.Lowering(mlp(tmp_path), get_target(TARGET), numerics, Limits(seconds=5, nodes=500), check=Check.INTERPRETED)
+    asked = Lowering(mlp(tmp_path), get_target(TARGET), numerics, Limits(seconds=5, nodes=500), check=Check.INTERPRETED)
     report = lower.lower(asked, tmp_path / "out")
     assert report["check"]["ok"]
     said = {kernel["multiplies"] for kernel in report["kernels"] if "multiplies" in kernel}
@@ -100,14 +100,12 @@ def test_atomic_sums_are_asked_for(tmp_path: Path) -> None:
     model = helper.make_model(helper.make_graph([node], "g", values[:3], values[3:]), opset_imports=[helper.make_opsetid("", 18)])
     onnx.save(model, tmp_path / "sums.onnx")
     for atomics in (False, True):
-        asked = lower.Lowering(
-            tmp_path / "sums.onnx", get_target(TARGET), limits=Limits(seconds=5), check=Check.INTERPRETED, atomics=atomics
-        )
+        asked = Lowering(tmp_path / "sums.onnx", get_target(TARGET), limits=Limits(seconds=5), check=Check.INTERPRETED, atomics=atomics)
         report = lower.lower(asked, tmp_path / f"out{atomics}")
         text = (tmp_path / f"out{atomics}" / "kernels.py").read_text()
         assert report["check"]["ok"] and ("tl.atomic_add" in text) is atomics
     with pytest.raises(CosetError, match="added in any order, which is not exact"):
-        lower.lower(lower.Lowering(tmp_path / "sums.onnx", get_target(TARGET), "exact", atomics=True), tmp_path / "exact")
+        lower.lower(Lowering(tmp_path / "sums.onnx", get_target(TARGET), "exact", atomics=True), tmp_path / "exact")
 
 
 def test_the_command_writes_an_importable_package(tmp_path: Path) -> None:
@@ -140,7 +138,7 @@ def test_what_does_not_fit_is_refused(arguments: tuple[Any, ...], message: str, 
 @pytest.fixture(scope="module")
 def packaged(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("packages")
-    lower.lower(lower.Lowering(mlp(folder), get_target(TARGET), code="aten", check=Check.NONE), folder / "refusing_package")
+    lower.lower(Lowering(mlp(folder), get_target(TARGET), code="aten", check=Check.NONE), folder / "refusing_package")
     sys.path.insert(0, str(folder))
     try:
         from refusing_package import model  # type: ignore[import-not-found]
@@ -153,7 +151,7 @@ def test_a_folder_of_somebody_else_stays_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     with pytest.raises(CosetError, match="holds other files"):
-        lower.lower(lower.Lowering(mlp(tmp_path), get_target(TARGET)), tmp_path / "mine")
+        lower.lower(Lowering(mlp(tmp_path), get_target(TARGET)), tmp_path / "mine")
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
 
 
@@ -161,10 +159,10 @@ def test_nothing_is_left_where_the_package_is_refused(tmp_path: Path, monkeypatc
     def refuses(*_: Any, **__: Any) -> Any:
         raise CosetError("it differs")
 
-    monkeypatch.setattr(lower, "compare", refuses)
+    monkeypatch.setattr(compared, "compare", refuses)
     model = mlp(tmp_path)
     with pytest.raises(CosetError, match="it differs"):
-        lower.lower(lower.Lowering(model, get_target(TARGET)), tmp_path / "out")
+        lower.lower(Lowering(model, get_target(TARGET)), tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == [model.name]
 
 
@@ -173,10 +171,10 @@ def test_a_target_that_is_not_lowered_to_torch_is_refused(tmp_path: Path) -> Non
 
 
 def test_a_missing_torch_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(lower, "installed", lambda: False)
+    monkeypatch.setattr(compared, "installed", lambda: False)
     assert run(["lower", str(mlp(tmp_path)), "--target", TARGET, "-o", str(tmp_path / "out")]) == 0
     assert [line for line in capsys.readouterr().err.splitlines() if "torch" in line] == [
-        f"not checked: torch is not installed: {lower.INSTALL}"
+        f"not checked: torch is not installed: {compared.INSTALL}"
     ]
 
 
@@ -186,13 +184,13 @@ def test_inputs_may_be_called_as_the_host_code_or_python_calls_things(code: str,
     tensors = [helper.make_tensor_value_info(name, FLOAT, ["batch", 4]) for name in names]
     graph = helper.make_graph([helper.make_node("Sum", names, ["y"])], "odd", tensors, [helper.make_tensor_value_info("y", FLOAT, None)])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "odd.onnx")
-    report = lower.lower(lower.Lowering(tmp_path / "odd.onnx", get_target(TARGET), code=code), tmp_path / "out")
+    report = lower.lower(Lowering(tmp_path / "odd.onnx", get_target(TARGET), code=code), tmp_path / "out")
     assert report["check"]["ok"]
 
 
 def test_the_weights_are_a_safetensors_file(tmp_path: Path) -> None:
     load = pytest.importorskip("safetensors.numpy").load_file
-    lower.lower(lower.Lowering(mlp(tmp_path), get_target(TARGET), code="aten", check=Check.NONE), tmp_path / "out")
+    lower.lower(Lowering(mlp(tmp_path), get_target(TARGET), code="aten", check=Check.NONE), tmp_path / "out")
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     found = load(str(tmp_path / "out" / "weights.safetensors"))
     assert {name: list(value.shape) for name, value in found.items()} == {one["name"]: one["shape"] for one in manifest["weights"]}
@@ -200,7 +198,7 @@ def test_the_weights_are_a_safetensors_file(tmp_path: Path) -> None:
 
 def test_triton_kernels_on_a_cpu_say_what_they_need(tmp_path: Path) -> None:
     pytest.importorskip("triton")
-    lower.lower(lower.Lowering(mlp(tmp_path), get_target(TARGET), check=Check.NONE), tmp_path / "out")
+    lower.lower(Lowering(mlp(tmp_path), get_target(TARGET), check=Check.NONE), tmp_path / "out")
     with TorchPackage(tmp_path / "out") as package, pytest.raises(CosetError, match="need tensors on a GPU"):
         package.run({"x": np.zeros((2, 16), np.float32)})
 
@@ -222,9 +220,7 @@ def test_weights_are_stored_as_what_is_smallest(how: str, tmp_path: Path) -> Non
     ends = [[helper.make_tensor_value_info("x", kind, ["n", 128])], [helper.make_tensor_value_info("y", kind, ["n", 96])]]
     graph = helper.make_graph(nodes, "weights", *ends, constants)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "weights.onnx")
-    report = lower.lower(
-        lower.Lowering(tmp_path / "weights.onnx", get_target(TARGET), limits=Limits(seconds=5, nodes=500)), tmp_path / "out"
-    )
+    report = lower.lower(Lowering(tmp_path / "weights.onnx", get_target(TARGET), limits=Limits(seconds=5, nodes=500)), tmp_path / "out")
     assert report["check"]["ok"] and len(report["kernels"]) == 1
     stored = json.loads((tmp_path / "out" / "manifest.json").read_text())["weights"]
     (matrix,) = [one for one in stored if len(one["shape"]) == 2]
@@ -241,7 +237,7 @@ def test_an_op_that_stays_as_it_came_is_said_before_the_search(tmp_path: Path, m
     onnx.save(model, path)
     monkeypatch.setattr(lower, "solve_task", lambda *_: pytest.fail("it is searched"))
     with pytest.raises(CosetError, match="`AveragePool` has no torch expression"):
-        lower.lower(lower.Lowering(path, get_target(TARGET)), tmp_path / "out")
+        lower.lower(Lowering(path, get_target(TARGET)), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -251,10 +247,10 @@ def test_a_limit_of_memory_is_kept_and_its_price_is_said(code: str, tmp_path: Pa
     if code == "triton":
         pytest.importorskip("triton")
     model = training_step(tmp_path)
-    plain = lower.lower(lower.Lowering(model, get_target(TARGET), code=code, check=Check.NONE), tmp_path / "plain")
+    plain = lower.lower(Lowering(model, get_target(TARGET), code=code, check=Check.NONE), tmp_path / "plain")
     default = plain["memory"]["default"]
     limit = int(default["bytes"] // 2)
-    asked = lower.Lowering(model, get_target(TARGET), code=code, check=WAYS[code], max_memory=limit)
+    asked = Lowering(model, get_target(TARGET), code=code, check=WAYS[code], max_memory=limit)
     report = lower.lower(asked, tmp_path / "half")
     memory = report["memory"]
     assert report["check"]["ok"] and memory["limit"] == limit and memory["default"] == default
@@ -267,15 +263,15 @@ def test_a_limit_of_memory_is_kept_and_its_price_is_said(code: str, tmp_path: Pa
 def test_a_limit_that_no_plan_keeps_names_the_least(tmp_path: Path) -> None:
     model = training_step(tmp_path)
     with pytest.raises(CosetError, match="no plan found keeps temporaries to 16 bytes: the least that one takes is") as error:
-        lower.lower(lower.Lowering(model, get_target(TARGET), code="torch", max_memory=16), tmp_path / "out")
+        lower.lower(Lowering(model, get_target(TARGET), code="torch", max_memory=16), tmp_path / "out")
     least = int(error.value.message.rsplit(" ", 1)[1])
-    report = lower.lower(lower.Lowering(model, get_target(TARGET), code="torch", max_memory=least), tmp_path / "out")
+    report = lower.lower(Lowering(model, get_target(TARGET), code="torch", max_memory=least), tmp_path / "out")
     assert report["memory"]["chosen"]["bytes"] <= least and report["check"]["ok"]
 
 
 def test_code_without_a_plan_has_no_limit(tmp_path: Path) -> None:
     with pytest.raises(CosetError, match="no plan whose memory could be limited"):
-        lower.lower(lower.Lowering(training_step(tmp_path), get_target(TARGET), code="aten", max_memory=1000), tmp_path / "out")
+        lower.lower(Lowering(training_step(tmp_path), get_target(TARGET), code="aten", max_memory=1000), tmp_path / "out")
 
 
 def test_a_bf16_model_of_free_size_is_lowered(tmp_path: Path) -> None:
@@ -297,5 +293,5 @@ def test_a_bf16_model_of_free_size_is_lowered(tmp_path: Path) -> None:
     model.graph.initializer.append(numpy_helper.from_array(np.array([-1]), "last"))
     path = tmp_path / "decoder.onnx"
     onnx.save(model, path)
-    report = lower.lower(lower.Lowering(path, get_target(TARGET), limits=Limits(seconds=20, nodes=4000)), tmp_path / "out")
+    report = lower.lower(Lowering(path, get_target(TARGET), limits=Limits(seconds=20, nodes=4000)), tmp_path / "out")
     assert report["check"]["ok"]

@@ -17,7 +17,8 @@ from coset.cli import run
 from coset.egraph.limits import Limits
 from coset.job import own_rules as own
 from coset.job.own_rules import NO_RULES, RefutedRule, UnshownRule, own_rules
-from coset.packaging.lower import Check, Lowering, lower
+from coset.packaging.asked import Check, Lowering
+from coset.packaging.lower import lower
 from coset.prove import check as prover
 from coset.rules.lock import NAME
 from coset.rules.native import native, withdraw

@@ -23,7 +23,7 @@ from coset.cli import run
 from coset.egraph.limits import Limits
 from coset.ir.errors import CosetError
 from coset.packaging import lower
-from coset.packaging.lower import Check
+from coset.packaging.asked import Check, Lowering
 from coset.targets.target import get_target
 
 torch = pytest.importorskip("torch")
@@ -148,7 +148,7 @@ class _Touched:
 
 
 def packaged(model: Path, folder: Path, **given: Any) -> dict[str, Any]:
-    asked = lower.Lowering(model, get_target(TARGET), limits=Limits(seconds=20, nodes=4000), code="torch", check=Check.NONE, **given)
+    asked = Lowering(model, get_target(TARGET), limits=Limits(seconds=20, nodes=4000), code="torch", check=Check.NONE, **given)
     return lower.lower(asked, folder)
 
 
@@ -240,7 +240,7 @@ def test_a_target_that_does_not_say_what_waiting_costs(without: str, tmp_path: P
     """Nothing can be said about streams without `wait`; how many there may be can be asked for."""
     target = get_target(TARGET)
     target = replace(target, numbers={key: value for key, value in target.numbers.items() if key != without})
-    asked = lower.Lowering(saved("transformer", tmp_path), target, limits=Limits(seconds=20, nodes=4000), code="torch", check=Check.NONE)
+    asked = Lowering(saved("transformer", tmp_path), target, limits=Limits(seconds=20, nodes=4000), code="torch", check=Check.NONE)
     assert lower.lower(asked, tmp_path / "out")["streams"] is None
     told = lower.lower(replace(asked, streams=3), tmp_path / "three")["streams"]
     assert told is None if without == "wait" else told["count"] in (2, 3)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from coset.comparing.feeds import bindings
 from coset.comparing.fold import fold
+from coset.comparing.sizes import bindings
 from coset.dialects.hub.terms import broadcast, dot, splat
 from coset.egraph.limits import Limits
 from coset.ir import dims
@@ -20,8 +20,9 @@ from coset.job.phases import phases_for
 from coset.lowering.planning.plan import plan
 from coset.lowering.planning.primitive import primitive
 from coset.lowering.triton.source import can_emit
-from coset.packaging.lower import EVERY_OPSET
-from coset.pricing.plan_price import Judge, PlanPrices, draft
+from coset.packaging.searched import EVERY_OPSET
+from coset.pricing.judge import Judge, draft
+from coset.pricing.plan_price import PlanPrices
 from coset.rules.definition import evaluate_defined
 from coset.searching.regionwise import Solved
 from coset.searching.solving import solve_task

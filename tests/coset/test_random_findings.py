@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch_mlir", reason="the extra `mlir` is not installed")
 
-from coset.comparing.check import difference
+from coset.comparing.difference import difference
 from coset.dialects.hub.region_terms import if_term, region
 from coset.dialects.hub.scalars import power
 from coset.dialects.hub.tensors import matmul

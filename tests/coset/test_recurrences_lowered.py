@@ -14,8 +14,9 @@ pytest.importorskip("jax")
 from benchmarks.recurrent_programs import Layer, Scan, scans
 from coset.egraph.limits import Limits
 from coset.packaging import lower
-from coset.packaging.lower import Check
+from coset.packaging.asked import Check, Lowering
 from coset.pricing.looping import Loops
+from coset.pricing.machine import Machine
 from coset.pricing.plan_price import PlanPrices
 from coset.targets.target import get_target
 from tests.sampled import sampled
@@ -27,7 +28,7 @@ def lowered(program: Scan | Layer, folder: Path, *, numerics: str = "reassociate
     """The names of the package's kernels; it gave what the program means."""
     check = Check.INTERPRETED if code == "triton" else Check.TORCH
     limits, target = Limits(seconds=20, nodes=4000), get_target("nvidia-h200")
-    asked = lower.Lowering(program.write(folder), target, numerics, limits, code=code, check=check)
+    asked = Lowering(program.write(folder), target, numerics, limits, code=code, check=check)
     report = lower.lower(asked, folder / "out")
     assert report["check"]["ok"]
     return [kernel["name"] for kernel in report["kernels"]]
@@ -83,8 +84,8 @@ def test_the_form_is_chosen_by_its_predicted_seconds(tmp_path: Path, monkeypatch
     (tmp_path / "first").mkdir()
     (tmp_path / "second").mkdir()
     assert recurrences(lowered(TINY["RNN"], tmp_path / "first", code="torch")) == 1
-    number = PlanPrices._number
-    monkeypatch.setattr(PlanPrices, "_number", lambda self, name: 1e-3 if name == "round" else number(self, name))
+    number = Machine.number
+    monkeypatch.setattr(Machine, "number", lambda self, name: 1e-3 if name == "round" else number(self, name))
     assert recurrences(lowered(TINY["RNN"], tmp_path / "second", code="torch")) == 0
 
 

@@ -10,10 +10,11 @@ import onnx.parser
 import pytest
 
 import coset
-from coset.comparing.check import CheckReport, Difference
+from coset.comparing.check import CheckReport
+from coset.comparing.difference import Difference
 from coset.comparing.refused import Refused
 from coset.comparing.rounding import AT_ENDS, by_rounding, only_at_ends, usual
-from coset.console.show import show_optimized
+from coset.console.optimized import show_optimized
 from coset.frontends.onnx.model import import_model
 from coset.rules.library import load
 from coset.rules.lock import NAME, Locked, save_lock, text_hash

@@ -18,7 +18,8 @@ import coset
 from coset.backends.onnxruntime import LEVELS as ORT_LEVELS
 from coset.backends.onnxruntime import Session
 from coset.cli import run
-from coset.comparing.check import CheckReport, Difference, Oracle
+from coset.comparing.check import CheckReport, Oracle
+from coset.comparing.difference import Difference
 from coset.frontends.onnx.model import import_model
 from coset.ir.errors import CosetError
 from coset.job.job import Job

@@ -15,8 +15,8 @@ from onnx import TensorProto, helper, numpy_helper
 import coset
 from coset.backends import onnxruntime
 from coset.cli import run
-from coset.comparing.feeds import SAMPLES
 from coset.comparing.samples import spread, with_samples
+from coset.comparing.sizes import SAMPLES
 from coset.frontends.onnx.model import import_model
 from coset.ir.errors import CosetError
 from coset.proving.prove import Proving, prove

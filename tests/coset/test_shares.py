@@ -14,7 +14,7 @@ import coset.dialects
 from coset.cli import run
 from coset.console.shares import USAGE, WORDS, Usage, by_use, families, median_seconds, recorded_usage
 from coset.ir.registry import all_ops
-from coset.prove.check import Verdict
+from coset.prove.verdict import Verdict
 from coset.rules.definition import is_defined
 from coset.rules.library import load
 from coset.rules.lock import ASSURANCES

@@ -26,24 +26,15 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.types import F32
 from coset.lowering.triton.choice import Choice, Chosen
+from coset.packaging.asked import Check, Lowering
 from coset.packaging.chosen import advice, best, default_row, fastest
-from coset.packaging.lower import Check, Lowering, lower
+from coset.packaging.lower import lower
 from coset.packaging.programs import digest_of, model_key
 from coset.targets.target import get_target
 from coset.tuning import tune as tune_module
 from coset.tuning.measuring import Bench
 from coset.tuning.tune import prepare, tune_model
-from tests.coset.tuning_bench import (
-    PLACE,
-    ROOT,
-    TARGET,
-    FakeBench,
-    asked,
-    model,
-    quicker,
-    several,
-    tuned,
-)
+from tests.coset.tuning_bench import PLACE, ROOT, TARGET, FakeBench, asked, model, quicker, several, tuned
 from tests.lowering.plan_cases import op, x_
 
 pytest.importorskip("triton", reason="Triton is not installed")

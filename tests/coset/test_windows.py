@@ -17,8 +17,9 @@ from coset.lowering.arranging.layouts import laid_out
 from coset.lowering.kernels.kernel import Library, Plan, Product
 from coset.lowering.planning.plan import plan
 from coset.lowering.triton.source import can_emit
+from coset.pricing.convolutions import gathered, lies_beside, windows_may_pay
+from coset.pricing.library import padded
 from coset.pricing.plan_price import PlanPrices
-from coset.pricing.window_price import gathered, lies_beside, padded
 from coset.pricing.windows import Planning
 from coset.targets.target import Target, get_target
 from tests.lowering.test_triton_pools import of_pictures, pool
@@ -89,7 +90,7 @@ def test_other_prices_choose_otherwise() -> None:
 
 def test_a_target_that_says_nothing_of_windows_has_none() -> None:
     assert kinds(made(block(32, 8), with_share(None))) == ["other", "library", "other"]
-    assert not PlanPrices(with_share(None), {}).may_be_windowed(simple((1, 32, 8, 8), (32, 32, 3, 3)).roots[0])
+    assert not windows_may_pay(PlanPrices(with_share(None), {}).machine, simple((1, 32, 8, 8), (32, 32, 3, 3)).roots[0])
 
 
 @pytest.mark.parametrize("share", [0.02, 0.5, 2.0])
@@ -113,7 +114,8 @@ def test_lowered_with_every_convolution_as_a_kernel(tmp_path: Path) -> None:
     """Padding, strides, groups, each feature by itself, as a package that is compared in Triton's interpreter; the cost that is reported is
     that of the plan."""
     pytest.importorskip("triton", reason="Triton is not installed")
-    from coset.packaging.lower import Check, Lowering, lower
+    from coset.packaging.asked import Check, Lowering
+    from coset.packaging.lower import lower
 
     x = input_term("x", TensorType(F32, (2, 8, 9, 9)))
     inputs, y = [x], x
@@ -198,7 +200,8 @@ def test_a_pool_that_is_written_out_saves_a_kernel() -> None:
 def test_windows_side_by_side_are_a_product(window: tuple[int, ...], tmp_path: Path) -> None:
     """ViT's patches, over one to three dims: each element of x is in one window."""
     pytest.importorskip("triton", reason="Triton is not installed")
-    from coset.packaging.lower import Check, Lowering, lower
+    from coset.packaging.asked import Check, Lowering
+    from coset.packaging.lower import lower
 
     shapes = {"x": (3, 3, *(3 * size for size in window)), "w": (24, 3, *window), "b": (24,)}
     x, w, b = (input_term(name, TensorType(F16, shape)) for name, shape in shapes.items())
@@ -214,7 +217,8 @@ def test_windows_side_by_side_are_a_product(window: tuple[int, ...], tmp_path: P
 )
 def test_a_rectified_pool_is_rectified_behind(window: int, low: int, dilation: int, goes: bool, tmp_path: Path) -> None:
     """Of fewer elements: where no window is of padding alone, which is less than zero."""
-    from coset.packaging.lower import Check, Lowering, lower
+    from coset.packaging.asked import Check, Lowering
+    from coset.packaging.lower import lower
 
     x = input_term("x", TensorType(F16, (2, 8, 20, 20)))
     moved = {"window_strides": (1, 1, 2, 2), "window_dilations": (1, 1, dilation, 1), "padding": ((0, 0), (0, 0), (low, 0), (0, 0))}

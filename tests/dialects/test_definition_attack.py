@@ -14,7 +14,8 @@ from benchmarks.definitions.attack import RUNTIMES, attack, ops
 from benchmarks.definitions.runtimes import Worker, workers
 from coset.dialects.onnx import sugar as onnx_sugar
 from coset.ir.registry import all_ops
-from coset.rules.definition import is_defined, load_definitions
+from coset.rules.defining import load_definitions
+from coset.rules.definition import is_defined
 
 pytest.importorskip("jax", reason="XLA comes with jax")
 pytest.importorskip("torch", reason="gradients are compared with torch's")

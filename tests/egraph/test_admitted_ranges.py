@@ -13,14 +13,15 @@ from coset.egraph import ranges
 from coset.egraph.chains import product
 from coset.egraph.limits import Limits
 from coset.egraph.ranges import in_range
+from coset.egraph.request import Phase
 from coset.egraph.saturate import saturate
-from coset.egraph.search import Phase
 from coset.ir.errors import CosetError
 from coset.ir.op import get_op
 from coset.ir.term import Term, input_term, make
 from coset.ir.types import DTYPES, F16, F32, DType, tensor
-from coset.prove.check import check, check_rules, write_lock
+from coset.prove.check import check, check_rules
 from coset.prove.grades import as_words, entry_grades
+from coset.prove.verdict import write_lock
 from coset.rules import payloads
 from coset.rules.applied import matched
 from coset.rules.definition import definition_of

@@ -9,8 +9,8 @@ import pytest
 
 import coset.dialects
 from coset.egraph.limits import Limits
+from coset.egraph.request import Phase
 from coset.egraph.saturate import saturate
-from coset.egraph.search import Phase
 from coset.ir.constants import Constant, constant_of
 from coset.ir.evaluate import evaluate
 from coset.ir.op import Attributes

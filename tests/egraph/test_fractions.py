@@ -10,8 +10,8 @@ import pytest
 import coset.dialects
 from coset.dialects.hub.stablehlo import splat
 from coset.egraph.limits import Limits
+from coset.egraph.request import Phase
 from coset.egraph.saturate import saturate
-from coset.egraph.search import Phase
 from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import F32, tensor
 from coset.rules.elaborate import rules_of

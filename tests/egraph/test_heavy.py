@@ -12,9 +12,9 @@ import pytest
 import coset.dialects
 from coset.dialects.hub.stablehlo import splat
 from coset.egraph.limits import Limits
+from coset.egraph.request import Phase
 from coset.egraph.saturate import Saturation, saturate
 from coset.egraph.saturated import Saturated
-from coset.egraph.search import Phase
 from coset.extract.select import select
 from coset.frontends.onnx.model import import_model
 from coset.ir.op import get_op

@@ -13,8 +13,8 @@ import coset.dialects
 from coset.egraph import ranges
 from coset.egraph.kept_ranges import KeptRanges, _text
 from coset.egraph.limits import Limits
+from coset.egraph.request import Phase
 from coset.egraph.saturate import saturate
-from coset.egraph.search import Phase
 from coset.ir import dims
 from coset.ir.constants import constant_of
 from coset.ir.op import get_op
@@ -107,7 +107,7 @@ def _searched(rules: list[Rule]) -> tuple[frozenset[int], int]:
 
 def test_a_search_keeps_what_it_found_and_finds_the_same_with_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranges, "KEPT", KeptRanges())
-    monkeypatch.setattr("coset.egraph.search.KEPT", ranges.KEPT)
+    monkeypatch.setattr("coset.egraph.serving.KEPT", ranges.KEPT)
     rules = _opening()
     first = _searched(rules)
     assert first[0], "what a Gelu in f16 has inside is too heavy"

@@ -11,7 +11,8 @@ import onnx
 import pytest
 
 from coset.egraph.limits import Limits
-from coset.egraph.search import Request, Search
+from coset.egraph.request import Request
+from coset.egraph.search import Search
 from coset.frontends.onnx.model import import_model
 from coset.ir.program import Program
 from coset.ir.types import TupleType

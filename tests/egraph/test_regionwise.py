@@ -17,8 +17,8 @@ from coset.egraph.chains import Entered, order_chains, product
 from coset.egraph.limits import Limits
 from coset.egraph.regions import Filling, cut
 from coset.egraph.repeats import SHORTEST, find_runs
+from coset.egraph.request import Phase
 from coset.egraph.saturate import Saturation, saturate
-from coset.egraph.search import Phase
 from coset.extract.products import product_seconds
 from coset.extract.select import reprice, select
 from coset.ir.dims import symbol

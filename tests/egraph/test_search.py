@@ -21,8 +21,9 @@ from coset.dialects.hub.stablehlo import splat
 from coset.egraph import door, log
 from coset.egraph.chains import product
 from coset.egraph.limits import Limits
+from coset.egraph.request import Phase
 from coset.egraph.saturate import Saturation, saturate
-from coset.egraph.search import Phase, Search
+from coset.egraph.search import Search
 from coset.ir.errors import CosetError
 from coset.ir.op import get_op
 from coset.ir.term import Term, constant, input_term, make
@@ -278,7 +279,7 @@ def forked_search_that(do: Callable[[], None], monkeypatch: pytest.MonkeyPatch) 
         return real(self, phase, iteration)
 
     monkeypatch.setattr(Search, "_iterate", iterate)
-    monkeypatch.setattr("coset.egraph.search.CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr("coset.egraph.serving.CHECKPOINT_SECONDS", 0.0)
     return search(explosive(), Limits(seconds=60))
 
 
@@ -318,7 +319,7 @@ def test_an_iteration_without_end_is_ended_at_the_limit(monkeypatch: pytest.Monk
         return real(self, phase, iteration)
 
     monkeypatch.setattr(Search, "_iterate", iterate)
-    monkeypatch.setattr("coset.egraph.search.CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr("coset.egraph.serving.CHECKPOINT_SECONDS", 0.0)
     found = search(explosive(), Limits(seconds=2))
     assert (found.stop, found.iterations) == ("time", 1) and not found.warning
 

@@ -11,8 +11,8 @@ import coset.dialects
 from coset.dialects.hub.region_terms import composite_term, if_term, region, while_term
 from coset.dialects.hub.stablehlo import transpose
 from coset.egraph.limits import Limits
+from coset.egraph.request import Phase
 from coset.egraph.saturate import saturate
-from coset.egraph.search import Phase
 from coset.extract.select import select
 from coset.ir.builtin import TOKEN
 from coset.ir.evaluate import evaluate

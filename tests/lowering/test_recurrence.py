@@ -20,8 +20,8 @@ from coset.ir.types import DTYPES, F16, F32, I32, DType, TensorType
 from coset.lowering.kernels.kernel import Library, Recurrence, scalars, values_of
 from coset.lowering.planning.plan import plan
 from coset.lowering.planning.recurrence import LOOP, rounds_of, without_known
-from coset.lowering.planning.recurrence_places import Recurring, recurring
 from coset.lowering.planning.recurrence_products import lighter_loops
+from coset.lowering.planning.recurring import Recurring, recurring
 from coset.rules.definition import evaluate_defined
 from tests.lowering.plan_numpy import run
 

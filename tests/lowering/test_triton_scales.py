@@ -303,7 +303,7 @@ def test_prices_are_those_of_8_bits() -> None:
     flop, target = 2 * 8192.0**3, get_target("nvidia-h200")
     for numerics, rate in (("approx", 1979e12), ("reassociates", 989e12), ("exact", 0.34 * 67e12)):
         prices = PlanPrices(target, {}, numerics=numerics)
-        assert prices.kernel(plan, kernel) - prices._launch(kernel) == pytest.approx(flop / rate, rel=0.01)
+        assert prices.kernel(plan, kernel) - prices.launch(kernel) == pytest.approx(flop / rate, rel=0.01)
 
 
 @pytest.mark.parametrize(("target", "options", "instruction"), [

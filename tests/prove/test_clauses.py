@@ -11,7 +11,8 @@ from coset.ir.dims import symbol
 from coset.ir.errors import TypeRuleError
 from coset.ir.op import get_op
 from coset.ir.types import DTYPES, TensorType
-from coset.prove.check import Verdict, check_rules
+from coset.prove.check import check_rules
+from coset.prove.verdict import Verdict
 from coset.rules.definition import expansion
 from coset.rules.library import check_files
 from coset.rules.watched import asking

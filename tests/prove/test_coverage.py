@@ -13,10 +13,10 @@ import pytest
 
 import coset.dialects
 from coset.ir import dims
-from coset.prove.check import shown_of
 from coset.prove.frame_sorts import Unnatural
 from coset.prove.frames import frames_of
 from coset.prove.index import INDEX, Known
+from coset.prove.shown import shown_of
 from coset.prove.verify import prove
 from coset.rules.library import check_files, read_text
 from coset.rules.parser import parse

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import coset.dialects
-from coset.prove.check import Verdict, check_rules
+from coset.prove.check import check_rules
+from coset.prove.verdict import Verdict
 from coset.rules.library import check_files
 from coset.rules.syntax import RuleError
 from tests.sampled import sampled

@@ -17,12 +17,14 @@ import coset.dialects
 from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import BF16, DTYPES, F16, F32, F64, DType, TensorType, tensor
 from coset.prove.grades import constants_of, entry_grades, grades, growth_of_step
-from coset.prove.growth import Growth, admitted, growth
+from coset.prove.growth import admitted, growth
 from coset.prove.retyped import retyped
 from coset.prove.sample import sides
 from coset.prove.simplex import Contradiction, Limit, largest
+from coset.prove.stored import Growth
 from coset.rules.definition import expand
-from coset.rules.instance import Search, instances
+from coset.rules.instance import Search
+from coset.rules.instances import instances
 from coset.rules.library import RuleSet, load
 from coset.rules.ranges import ALWAYS, COUNTED, NEVER, SOME
 from coset.rules.rule import Rule

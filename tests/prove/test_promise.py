@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import coset.dialects
-from coset.prove.check import Effort, Verdict, check_rules
+from coset.prove.check import Effort, check_rules
+from coset.prove.verdict import Verdict
 from coset.rules.library import check_files, read_text
 from coset.rules.parser import parse
 from tests.sampled import sampled

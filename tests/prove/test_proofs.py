@@ -19,7 +19,8 @@ from coset.prove.equal import Open, Sense, compare
 from coset.prove.sample import sides
 from coset.prove.verify import prove
 from coset.rules.definition import evaluate_defined
-from coset.rules.instance import Search, instances
+from coset.rules.instance import Search
+from coset.rules.instances import instances
 from coset.rules.library import check_files, load
 from coset.rules.rule import Rule
 from tests.sampled import sampled

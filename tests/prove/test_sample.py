@@ -14,9 +14,10 @@ import coset.dialects
 from coset.cli import run
 from coset.ir.term import input_term
 from coset.ir.types import DTYPES, TensorType
-from coset.prove.check import Effort, check, check_rules, write_lock
+from coset.prove.check import Effort, check, check_rules
 from coset.prove.promise import difference_of
 from coset.prove.sample import test_rule as try_rule
+from coset.prove.verdict import write_lock
 from coset.rules.equation import Numerics
 from coset.rules.library import DEFAULT, load
 from coset.rules.lock import NAME, entry_of, read_lock

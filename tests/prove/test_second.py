@@ -37,7 +37,8 @@ from coset.prove.second.rules import entry_name, instance, named
 from coset.prove.second.values import BUDGET, Evaluator, Value
 from coset.rules import lists as first_lists
 from coset.rules.arithmetic import Undefined
-from coset.rules.definition import define_all, expand
+from coset.rules.defining import define_all
+from coset.rules.definition import expand
 from coset.rules.library import load
 from coset.rules.parser import parse
 from coset.second import LIBRARY

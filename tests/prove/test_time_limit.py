@@ -16,8 +16,11 @@ from coset.ir.errors import CosetError
 from coset.ir.judging import Ended, judged
 from coset.prove import check as prover
 from coset.prove import obligations
-from coset.prove.check import Effort, check_rules, entry_tests, shown_of, verify, weaker, write_lock
+from coset.prove.check import Effort, check_rules, verify
 from coset.prove.deadline import Late, Time, left, look, until
+from coset.prove.entry_tests import entry_tests
+from coset.prove.shown import shown_of
+from coset.prove.verdict import weaker, write_lock
 from coset.rules.library import load
 from coset.rules.lock import NAME, Locked, read_lock, save_lock, text_hash
 from coset.rules.rule import Rule

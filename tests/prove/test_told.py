@@ -8,8 +8,9 @@ import pytest
 
 import coset.dialects
 from coset.ir.op import get_op
-from coset.prove.check import Verdict, check_rules, locked
+from coset.prove.check import check_rules
 from coset.prove.opened import ranks_told, tells, types_told
+from coset.prove.verdict import Verdict, locked
 from coset.rules.library import check_files
 from coset.rules.lock import Locked, save_lock, text_hash
 from coset.rules.meant import OWN

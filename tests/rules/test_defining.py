@@ -18,7 +18,8 @@ from coset.ir.registry import withdraw
 from coset.ir.term import input_term, make, topological
 from coset.ir.types import BF16, F32, I32, I64, TupleType, tensor
 from coset.prove.check import Effort, check_rules
-from coset.rules.definition import _DEFINITIONS, evaluate_defined, expand, forget
+from coset.rules.defining import forget
+from coset.rules.definition import DEFINED, evaluate_defined, expand
 from coset.rules.rule import Rule
 
 X = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
@@ -85,8 +86,8 @@ def rules(tmp_path_factory: pytest.TempPathFactory) -> Any:
     found, errors = read_rules(tmp_path_factory.mktemp("rules"), "use probe\n" + TEXT)
     assert errors == [], "\n".join(map(str, errors))
     yield [rule for rule in found.rules if rule.definition and rule.definition.startswith("probe.")]
-    for name in [name for name in _DEFINITIONS if name.startswith("probe.")]:
-        forget(_DEFINITIONS[name].op)
+    for name in [name for name in DEFINED if name.startswith("probe.")]:
+        forget(DEFINED[name].op)
 
 
 def value(name: str, arrays: list[np.ndarray | None], **attributes: object) -> Any:
@@ -198,7 +199,7 @@ def test_mistakes_are_named(name: str, tmp_path: Path) -> None:
     text, message = MISTAKES[name]
     _, errors = read_rules(tmp_path, "use probe\n" + text + "\n")
     assert errors, "the mistake went unnoticed"
-    left = _DEFINITIONS.pop("probe.A", None)  # types are looked at when the op is there already
+    left = DEFINED.pop("probe.A", None)  # types are looked at when the op is there already
     if left is not None:
         withdraw(left.op)
     assert message in errors[0].message, str(errors[0])

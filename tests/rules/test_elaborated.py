@@ -15,7 +15,7 @@ import pytest
 import coset.dialects
 from coset.ir.registry import all_ops
 from coset.prove.conditions import unconditional
-from coset.rules import cache, definition, elaborated, library
+from coset.rules import cache, definition, definition_rules, elaborated, library
 from coset.rules.equation import Compiled
 from coset.rules.library import DEFAULT, load, rule_files
 from coset.rules.rule import Rule
@@ -65,16 +65,16 @@ def test_every_kept_definition_is_the_one_that_was_elaborated(folder: Path, monk
     """Over the definitions of every dialect; what of them cannot be kept is elaborated each time."""
 
     def read() -> list[tuple[list[Rule], list[Rule]]]:
-        return [definition._read(entry, each.op, each.dialects) for each in known for entry in each.few]
+        return [definition_rules.rules_of_entry(entry, each.op, each.dialects) for each in known for entry in each.few]
 
     definition.definitions()
-    known = [each for name, each in sorted(definition._DEFINITIONS.items()) if not each.is_sugar]
+    known = [each for name, each in sorted(definition.DEFINED.items()) if not each.is_sugar]
     fresh = read()
     files = folder.parent / "definitions"
     assert len(list(files.iterdir())) > 0.9 * len(fresh)
     asked: list[str] = []
-    elaborate = definition._elaborated
-    monkeypatch.setattr(definition, "_elaborated", lambda *given: (asked.append(given[1].name), elaborate(*given))[1])
+    elaborate = definition_rules.elaborated_rules
+    monkeypatch.setattr(definition_rules, "elaborated_rules", lambda *given: (asked.append(given[1].name), elaborate(*given))[1])
     for before, after in zip(fresh, read(), strict=True):
         for one, other in zip([*before[0], *before[1]], [*after[0], *after[1]], strict=True):
             for field in fields(Rule):

@@ -16,9 +16,9 @@ import pytest
 
 import coset.dialects
 from coset.egraph.limits import Limits
+from coset.egraph.request import Phase
 from coset.egraph.saturate import saturate
 from coset.egraph.saturated import Saturated
-from coset.egraph.search import Phase
 from coset.ir.term import Term, constant, intern
 from coset.ir.types import TensorType
 from coset.prove.sample import sides
@@ -26,7 +26,8 @@ from coset.prove.sample import test_rule as try_rule
 from coset.rules import native as natives
 from coset.rules.elaborate import rules_of
 from coset.rules.format import format_text
-from coset.rules.instance import Search, instances
+from coset.rules.instance import Search
+from coset.rules.instances import instances
 from coset.rules.library import check_files
 from coset.rules.native import native
 from coset.rules.parsed import parse

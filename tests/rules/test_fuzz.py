@@ -17,7 +17,7 @@ from coset.ir.constants import constant_of
 from coset.ir.dims import symbol
 from coset.ir.errors import CosetError
 from coset.ir.types import DTYPES, TensorType
-from coset.rules import instance
+from coset.rules import attempts, instance
 from coset.rules.format import format_text
 from coset.rules.functions import FUNCTIONS
 from coset.rules.scalar import Undefined
@@ -115,13 +115,13 @@ def test_long_sums_are_read() -> None:
 def test_payload_functions_are_tried_within_the_budget_of_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     """`..attrs` of an op with a payload function left it open how often functions were made: a rule that never fires took minutes."""
     tried = itertools.count()
-    choices = instance.choices
+    choices = attempts.choices
 
     def counted(*arguments: Any) -> Iterator[Any]:
         next(tried)
         return choices(*arguments)
 
-    monkeypatch.setattr(instance, "choices", counted)
+    monkeypatch.setattr(attempts, "choices", counted)
     text = "use stablehlo as hlo\nrule r for x: F[], y: F[] floor((convert(y, f32) @ hlo.map(x, ..attrs))) => y numerics real"
     assert read(text, types=True) == 1  # a product of scalars has no type
     assert 0 < next(tried) <= (2 + FURTHER) * BUDGET / instance.EXPANSION  # a symbolic draw, and those of numbers

@@ -12,8 +12,9 @@ from rule_texts import HEADER, read_rules
 import coset.dialects
 from coset.cli import run
 from coset.ir.types import DTYPES
-from coset.prove.check import check, verify, write_lock
+from coset.prove.check import check, verify
 from coset.prove.ground import broken_tests
+from coset.prove.verdict import write_lock
 from coset.rules import syntax
 from coset.rules.format import format_text
 from coset.rules.literals import array

@@ -11,8 +11,8 @@ import pytest
 from rule_texts import fires_at, read_rules
 
 from coset.egraph.limits import Limits
+from coset.egraph.request import Phase
 from coset.egraph.saturate import saturate
-from coset.egraph.search import Phase
 from coset.ir.dims import symbol
 from coset.ir.term import CONSTANT, constant, input_term, make
 from coset.ir.types import F16, F32, F64, I32, DType, tensor

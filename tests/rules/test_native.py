@@ -16,7 +16,8 @@ from coset.ir.dims import symbol
 from coset.ir.errors import CosetError
 from coset.ir.op import Array
 from coset.ir.types import F32, DType
-from coset.prove.check import check_rules, verify, write_lock
+from coset.prove.check import check_rules, verify
+from coset.prove.verdict import write_lock
 from coset.prove.verify import prove
 from coset.rules import native as natives
 from coset.rules.lock import NAME, read_lock

@@ -10,8 +10,8 @@ import pytest
 from rule_texts import HEADER, read_rules
 
 from coset.egraph.limits import Limits
+from coset.egraph.request import Phase
 from coset.egraph.saturate import Saturation, saturate
-from coset.egraph.search import Phase
 from coset.extract.select import select
 from coset.ir.evaluate import evaluate
 from coset.ir.term import Term, constant, input_term, make, topological
