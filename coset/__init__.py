@@ -2,24 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from coset.comparing.deadline import Unknown
-    from coset.comparing.refused import Refused
-    from coset.comparing.samples import with_samples
-    from coset.compiling import compile, compiled_graphs
-    from coset.egraph.limits import Limits
-    from coset.ir.errors import CosetError
-    from coset.optimizing.pipeline import Optimized, optimize
-    from coset.optimizing.running import load
-    from coset.rules.spelled import names, op
-    from coset.rules.written import rule
-
-__all__ = [
-    "CosetError", "Limits", "Optimized", "Refused", "Unknown", "compile", "compiled_graphs", "load", "names", "op", "optimize", "rule",
-    "with_samples",
-]  # fmt: skip
+from typing import Any
 
 _HOMES = {
     "optimize": "coset.optimizing.pipeline", "Optimized": "coset.optimizing.pipeline", "Limits": "coset.egraph.limits",
@@ -28,6 +11,7 @@ _HOMES = {
     "compile": "coset.compiling", "compiled_graphs": "coset.compiling",
     "rule": "coset.rules.written", "names": "coset.rules.spelled", "op": "coset.rules.spelled",
 }  # fmt: skip
+__all__ = sorted(_HOMES)  # their types are in `__init__.pyi`
 
 
 def __getattr__(name: str) -> Any:

@@ -16,7 +16,7 @@ from coset.rules.algebra import evaluate as evaluate_value
 from coset.rules.definition import DEFINED, LOOKED_UP, PUT_OFF, Definition, _expansion, _unquestioned, type_of_expansion, work_of_expansion
 from coset.rules.definition_rules import declared_operands, names_in, op_meant
 from coset.rules.elaborate import numerics_of
-from coset.rules.elaborated import in_dialects
+from coset.rules.elaborated import called, in_dialects
 from coset.rules.ground import lint_tests
 from coset.rules.lock import NAME, read_lock, text_hash
 from coset.rules.meant import CLAUSES, OWN
@@ -164,10 +164,11 @@ def _signature(entry: syntax.OpEntry, dialects: Mapping[str, str]) -> Op:
             default = tuple(map(float, default)) if word == "floats" else default
         attributes.append(Attribute(name, names.kinds[name].word, default, required=parameter.default is None))
     elementwise = not any(optional) and "sugar" not in entry.tags and all(_elementwise(entry, clause, names) for clause in entry.clauses)
+    source = f"{called(Path(entry.place.file))}:{entry.place.line}"
     return Op(
         entry.name, partial(type_of_expansion, entry.name), None, tuple(attributes), tuple(operand.name for operand in operands),
         sum(optional), variadic=any(repeated), traits=frozenset({"elementwise"} if elementwise else ()),
-        flops=partial(work_of_expansion, entry.name), source=f"{Path(entry.place.file).name}:{entry.place.line}", document=entry.document,
+        flops=partial(work_of_expansion, entry.name), source=source, document=entry.document,
     )  # fmt: skip
 
 

@@ -36,6 +36,11 @@ def in_dialects(path: Path) -> bool:
     return path.resolve().is_relative_to(DIALECTS)
 
 
+def called(file: Path) -> str:
+    """What a rule file is called in tables: by its name, one of the dialects by that of its folder too (`onnx/ops.rules`)."""
+    return f"{file.parent.name}/{file.name}" if in_dialects(file.parent) else file.name
+
+
 @dataclass(frozen=True)
 class FileRules:
     """A file of rules without definitions: where its entries stand, its phases, the rules."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from coset.prove.verdict import Verdict
 
 WORDS = ("proved", "bounded", "tested", "assumed", "unknown", "refuted")
-USAGE = Path(__file__).resolve().parents[1] / "benchmarks" / "results" / "rule_usage.json"  # written by benchmarks/rule_usage.py
+USAGE = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "rule_usage.json"  # written by benchmarks/rule_usage.py
 
 
 @dataclass(frozen=True)

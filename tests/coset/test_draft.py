@@ -26,7 +26,7 @@ from coset.lowering.onnx.model import write
 from coset.optimizing import flow, pipeline
 from coset.optimizing.draft import Draft
 from coset.optimizing.running import stored
-from coset.searching import task
+from coset.searching import solving
 from coset.targets.running import KEY
 
 W = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
@@ -127,7 +127,8 @@ def test_save_copies_what_was_compared(
 
 
 STAGES = {
-    "import_model": pipeline, "saturate": task, "select": task, "fold": task, "write": pipeline, "Oracle": pipeline, "report_of": flow,
+    "import_model": pipeline, "saturate": solving, "select": solving, "fold": solving, "write": pipeline, "Oracle": pipeline,
+    "report_of": flow,
 }  # fmt: skip
 ENDS = [KeyboardInterrupt(), CosetError("no"), MemoryError()]
 

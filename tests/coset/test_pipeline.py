@@ -20,13 +20,15 @@ from onnx import TensorProto, helper, numpy_helper
 import coset
 from benchmarks import order
 from coset.cli import run
+from coset.comparing.refused import Refused
 from coset.egraph.limits import Limits
 from coset.extract.gym import read_problem
 from coset.extract.solve import Effort, solve
 from coset.ir.errors import CosetError
+from coset.job.job import Job
 from coset.optimizing import flow, pipeline
 from coset.rules.library import DEFAULT, rule_files
-from coset.searching import task as tasks
+from coset.searching.solving import search_roots
 
 FLOAT = TensorProto.FLOAT
 
@@ -188,9 +190,9 @@ def test_one_text_entry_adds_a_rule(tmp_path: Path) -> None:
         "  numerics real\n"
     )
     assert run(["check", str(mine)]) == 0
-    job = tasks.Job(proto, pipeline.find_target("cpu-onnxruntime"), "real", Limits(), [mine], {}, lambda _: None)
+    job = Job(proto, pipeline.find_target("cpu-onnxruntime"), "real", Limits(), [mine], {}, lambda _: None)
     task = pipeline._read(job)
-    saturation, _ = tasks.search_roots(task.program.roots, task.phases, task)
+    saturation, _ = search_roots(task.program.roots, task.phases, task)
     assert "sech_squared" in {saturation.rules[number].family for number in saturation.fired}
     without = pipeline._read(replace(job, numerics="reassociates"))
     assert "sech_squared" not in {rule.family for phase in without.phases for rule in phase.rules}
@@ -240,7 +242,7 @@ def test_a_wrong_rule_is_caught_and_named(tmp_path: Path, monkeypatch: pytest.Mo
     out = tmp_path / "out.onnx"
     assert run(["check", str(wrong)]) == 1
     forged(wrong)
-    with pytest.raises(flow.Refused, match="rule `tanh_is_small` breaks the program") as caught:
+    with pytest.raises(Refused, match="rule `tanh_is_small` breaks the program") as caught:
         coset.optimize(path, rules=[wrong])
     assert caught.value.rule == "tanh_is_small"
     assert run(["optimize", str(path), "-o", str(out), "--rules", str(wrong)]) == 1
@@ -250,7 +252,7 @@ def test_a_wrong_rule_is_caught_and_named(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.fixture
 def without_signs(monkeypatch: pytest.MonkeyPatch) -> None:
     """The library without the rules on signs, with which another form of SqueezeNet is chosen."""
-    monkeypatch.setattr("coset.rules.library.DEFAULT", tuple(path for path in rule_files(DEFAULT) if path.stem != "signs"))
+    monkeypatch.setattr("coset.job.phases.DEFAULT", tuple(path for path in rule_files(DEFAULT) if path.stem != "signs"))
 
 
 def flattened_squeezenet(folder: Path) -> Path:
@@ -280,7 +282,7 @@ def test_a_rule_of_the_library_that_breaks_a_program_is_left_out_and_named(capsy
 @pytest.mark.usefixtures("without_signs")
 def test_where_no_more_rules_may_be_left_out_the_program_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(flow, "LEFT_OUT", 0)
-    with pytest.raises(flow.Refused, match="pool_as_mean"):
+    with pytest.raises(Refused, match="pool_as_mean"):
         coset.optimize(flattened_squeezenet(tmp_path))
 
 

@@ -71,7 +71,7 @@ def test_the_outputs_refuse_what_a_forged_lock_lets_pass(planted: Path, tmp_path
 def test_planted_in_the_library_it_is_left_out_and_named(
     planted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("coset.rules.library.DEFAULT", (*rule_files(DEFAULT), planted))
+    monkeypatch.setattr("coset.job.phases.DEFAULT", (*rule_files(DEFAULT), planted))
     monkeypatch.setattr(flow, "LIBRARY", tmp_path)
     out = tmp_path / "out.onnx"
     assert run(["optimize", str(chain(tmp_path, 2)), "-o", str(out), "--json"]) == 0

@@ -200,4 +200,4 @@ def test_broadcast_dimensions() -> None:
 
 def test_the_file_is_named_in_the_source() -> None:
     sources = {op.source.split(":")[0] for op in all_ops() if op.name.startswith("chlo.broadcast_")}
-    assert sources == {"chlo.rules"} and (Path(__file__).parents[2] / "dialects" / "chlo.rules").exists()
+    assert sources == {"hub/chlo.rules"} and (Path(__file__).parents[2] / "dialects" / "hub" / "chlo.rules").exists()

@@ -28,7 +28,7 @@ from coset.rules.parts import variables
 from coset.rules.pattern import applications
 
 FOLDER = Path(__file__).parent
-FILES = [*rule_files(DEFAULT), FOLDER / "samples.rules", FOLDER.parents[1] / "dialects" / "onnx.rules"]
+FILES = [*rule_files(DEFAULT), FOLDER / "samples.rules", FOLDER.parents[1] / "dialects" / "onnx" / "ops.rules"]
 B, M, K, N, P = map(symbol, "BMKNP")
 
 

@@ -19,6 +19,7 @@ from coset.rules.library import DEFAULT, load
 from coset.rules.lock import NAME, Locked, assure, read_lock, save_lock, text_hash
 
 assert coset.dialects  # ops are registered
+DIALECTS = ("dialects/hub", "dialects/onnx", "dialects/composite", "dialects/ort")
 RULE = """use stablehlo as hlo
 rule planted
   "True, but said to be more."
@@ -79,7 +80,7 @@ def test_a_line_without_a_seal_and_a_file_of_another_prover_say_nothing(tmp_path
     assert assurance_of(tmp_path) == "assumed"
 
 
-@pytest.mark.parametrize("folder", [DEFAULT[0], Path(dialects_file).parent])
+@pytest.mark.parametrize("folder", [DEFAULT[0], *(Path(dialects_file).parents[1] / folder for folder in DIALECTS)])
 def test_the_lines_that_are_shipped_are_sealed(folder: Path) -> None:
     assert read_lock(folder / NAME).keys() == json.loads((folder / NAME).read_text())["rules"].keys()
 
@@ -95,7 +96,7 @@ assert all(find_op(name) is not None for name in list(DEFERRED))
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-@pytest.mark.parametrize("folder", ["rules/library", "dialects", "benchmarks"])
+@pytest.mark.parametrize("folder", ["rules/library", *DIALECTS, "benchmarks"])
 def test_the_lock_files_here_are_those_of_this_prover(folder: str) -> None:
     """What another prover wrote is not known: the rules of such a folder would be judged anew by whoever uses them."""
     assert read_lock(Path(__file__).resolve().parents[2] / folder / NAME)

@@ -128,7 +128,7 @@ def test_the_folder_does_not_grow_without_end(folder: Path, monkeypatch: pytest.
 
 
 def test_a_start_loads_neither_the_parser_nor_what_most_programs_do_without(tmp_path: Path) -> None:
-    code = "import sys, coset.optimizing.pipeline, coset.searching.task as t; t.load(t.DEFAULT); print(*sys.modules)"
+    code = "import sys, coset.optimizing.pipeline; from coset.rules.library import load; load(); print(*sys.modules)"
     environment = {**os.environ, cache.FOLDER: str(tmp_path)}
     for _ in range(2):  # the first one fills the cache
         done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment)
