@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS measured (
 
 
 @dataclass(frozen=True)
-class Place:
+class MeasuredAt:
     """Where something was measured: the `device`, and the `versions` and settings of what ran it."""
 
     device: str
@@ -29,7 +29,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Row:
+class Measurement:
     """One measurement: `seconds` of an op, the median of so many `rounds`; `at` is local time."""
 
     op: str
@@ -46,15 +46,15 @@ class Profile:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def rows(self, place: Place) -> list[Row]:
+    def rows(self, place: MeasuredAt) -> list[Measurement]:
         """What was measured there, in order of op, element type and shape."""
         columns = "op, dtype, shape, seconds, rounds, at"
         found = self._connection.execute(
             f"SELECT {columns} FROM measured WHERE device = ? AND versions = ? ORDER BY op, dtype, shape", (place.device, place.versions)
         )
-        return [Row(*row) for row in found]
+        return [Measurement(*row) for row in found]
 
-    def put(self, place: Place, op: str, dtype: str, shape: str, seconds: float, rounds: int) -> None:
+    def put(self, place: MeasuredAt, op: str, dtype: str, shape: str, seconds: float, rounds: int) -> None:
         """Keep a measurement, in place of an older one."""
         put_row(self._connection, "measured", place.device, place.versions, op, dtype, shape, seconds, rounds)
 

@@ -28,7 +28,7 @@ _COLLECTIVES = ("all_gather", "all_reduce", "all_to_all", "collective_broadcast"
 Arrays = Sequence[np.ndarray[Any, Any]]
 
 
-class Interpreter(Child):
+class StablehloInterpreter(Child):
     """The interpreter's process."""
 
     def __init__(self) -> None:

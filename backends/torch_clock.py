@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from coset.backends.profile import Place
+from coset.backends.profile import MeasuredAt
 from coset.ir.errors import CosetError
 from coset.ir.extras import MissingExtra, install
 from coset.ir.types import DType
@@ -31,7 +31,7 @@ CUDA = "cuda"  # torch's name of a GPU, AMD's too
 Program = Callable[[], object]
 
 
-def gpu() -> Place:
+def gpu() -> MeasuredAt:
     """This machine's GPU and what runs programs on it.
 
     Raises:
@@ -49,7 +49,7 @@ def gpu() -> Place:
             raise MissingExtra("Triton is not installed: kernels cannot run on the GPU", help=install("gpu")) from None
         triton = "of unknown version"  # one of its builds under another name
     platform = f"CUDA {torch.version.cuda}" if torch.version.cuda else f"ROCm {torch.version.hip}"
-    return Place(str(torch.cuda.get_device_name()), f"torch {torch.__version__}, triton {triton}, {platform}")
+    return MeasuredAt(str(torch.cuda.get_device_name()), f"torch {torch.__version__}, triton {triton}, {platform}")
 
 
 def synchronize(device: str) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from coset.backends.torch_clock import CUDA, Program, captured, released, synchronize
 from coset.backends.triton_child import TORCH_NAMES
-from coset.backends.triton_runtime import Device, Lost
+from coset.backends.triton_runtime import Device, DeviceLost
 from coset.ir.errors import CosetError
 from coset.ir.extras import MissingExtra, install
 from coset.lowering.triton.launch import Launch
@@ -84,7 +84,7 @@ def refuse_lost(device: str) -> None:
     try:
         torch.zeros(1, device=device).cpu()
     except RuntimeError as error:
-        raise Lost(f"the GPU answers no more: {str(error).splitlines()[0]}", help="run it again: it goes on where it was") from error
+        raise DeviceLost(f"the GPU answers no more: {str(error).splitlines()[0]}", help="run it again: it goes on where it was") from error
 
 
 def _tensor(array: np.ndarray[Any, Any], type: str, device: str) -> torch.Tensor:

@@ -47,7 +47,7 @@ class ElementType:
         return isinstance(other, ElementType) and other.name == self.name
 
 
-class Memory:
+class InterpreterMemory:
     """Memory of this process as Triton's interpreter wants a tensor: an address and an element type. Nothing is copied."""
 
     def __init__(self, address: int, type: str) -> None:
@@ -56,18 +56,18 @@ class Memory:
     def data_ptr(self) -> int:
         return self.address
 
-    def untyped_storage(self) -> Memory:
+    def untyped_storage(self) -> InterpreterMemory:
         return self
 
     cpu = untyped_storage
 
-    def new_empty(self, *_: object, **__: object) -> Memory:
+    def new_empty(self, *_: object, **__: object) -> InterpreterMemory:
         return self
 
     def copy_(self, _: object) -> None:
         """It is the same memory."""
 
-    def set_(self, *_: object) -> Memory:
+    def set_(self, *_: object) -> InterpreterMemory:
         return self
 
     def storage_offset(self) -> int:
@@ -103,12 +103,12 @@ def interpret(module: ModuleType, launches: Sequence[dict[str, Any]], addresses:
 
     def given(type: str, value: Any) -> Any:
         if type.startswith("*"):
-            return Memory(addresses[value], type)
+            return InterpreterMemory(addresses[value], type)
         if not type.startswith("tensordesc"):
             return value
         number, begin, *where = value
         element = described_type(type)
-        return descriptor(Memory(addresses[number] + begin * ElementType(TORCH_NAMES[element]).itemsize, element), *where)
+        return descriptor(InterpreterMemory(addresses[number] + begin * ElementType(TORCH_NAMES[element]).itemsize, element), *where)
 
     for launch in launches:
         if all(launch["grid"]):

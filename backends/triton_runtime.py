@@ -31,12 +31,12 @@ TARGETS: dict[str, tuple[str, int | str, int]] = {"sm_80": ("cuda", 80, 32), "sm
 AMD = {"amd-mi300x": "gfx942"}  # what has no compute capability
 
 
-class Lost(CosetError):
+class DeviceLost(CosetError):
     """The device answers no more in this process: what broke it is not known, and nothing else can be measured in this run."""
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledFunction:
     """What a compiler says of one function: registers of a thread, bytes a thread spills, bytes of shared memory, the PTX if any."""
 
     function: str
@@ -93,7 +93,7 @@ class Runner(TritonChild):
         return {name: np.frombuffer(value, shapes[name][0]).reshape(shapes[name][1]) for name, value in zip(names, values, strict=True)}
 
 
-class Interpreter(Runner):
+class TritonInterpreter(Runner):
     """Triton's interpreter."""
 
     def __init__(self) -> None:
@@ -167,7 +167,7 @@ class Compiler(TritonChild):
     def __init__(self) -> None:
         super().__init__("triton_child", "compile", interpreted=False)
 
-    def run(self, source: str, launches: Sequence[Launch], target: str, binding: Mapping[str, int]) -> list[Compiled]:
+    def run(self, source: str, launches: Sequence[Launch], target: str, binding: Mapping[str, int]) -> list[CompiledFunction]:
         """The launches' functions compiled for a target of `TARGETS`, or for another `sm_..` that Triton knows.
 
         Raises:
@@ -176,7 +176,7 @@ class Compiler(TritonChild):
         """
         request = {"source": source, "launches": [_request(each, binding, None) for each in launches], "target": _compiled_for(target)}
         answer, _ = self.ask(request, [])
-        return [Compiled(**facts) for facts in answer["kernels"]]
+        return [CompiledFunction(**facts) for facts in answer["kernels"]]
 
 
 def architecture(target: Target) -> str | None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from coset.backends.profile import Place, database, put_row
+from coset.backends.profile import MeasuredAt, database, put_row
 from coset.ir.errors import CosetError
 
 _TABLES = (
@@ -38,7 +38,7 @@ _REMEDY = "give the file that `coset tune --profile` wrote"
 
 
 @dataclass(frozen=True)
-class Facts:
+class CompilerFacts:
     """What a compiler says of all functions of an alternative: the most registers of a thread, bytes that a thread spills, the most bytes
     of shared memory; `refused`: why it compiles none."""
 
@@ -78,19 +78,19 @@ class Tunings:
 
     # ------------------------------------------------------------ compilers
 
-    def facts(self, architecture: str, versions: str, kernel: str) -> dict[str, Facts]:
+    def facts(self, architecture: str, versions: str, kernel: str) -> dict[str, CompilerFacts]:
         """What is known of a kernel's alternatives, by the text of the choice."""
         asked = "SELECT choice, registers, spilled, shared, refused FROM compiled WHERE architecture = ? AND versions = ? AND kernel = ?"
-        return {choice: Facts(*rest) for choice, *rest in self._connection.execute(asked, (architecture, versions, kernel))}
+        return {choice: CompilerFacts(*rest) for choice, *rest in self._connection.execute(asked, (architecture, versions, kernel))}
 
-    def put_facts(self, architecture: str, versions: str, kernel: str, choice: str, facts: Facts) -> None:
+    def put_facts(self, architecture: str, versions: str, kernel: str, choice: str, facts: CompilerFacts) -> None:
         """Keep what a compiler says."""
         told = (facts.registers, facts.spilled, facts.shared, facts.refused)
         put_row(self._connection, "compiled", architecture, versions, kernel, choice, *told)
 
     # ------------------------------------------------------------ clocks
 
-    def timed(self, target: str, place: Place, kernel: str | None = None) -> dict[str, dict[str, Timed]]:
+    def timed(self, target: str, place: MeasuredAt, kernel: str | None = None) -> dict[str, dict[str, Timed]]:
         """What was timed at `place` (of one kernel, or of all): by kernel, by the text of the choice."""
         asked = (
             "SELECT kernel, choice, seconds, ratio, low, high, rounds, problem FROM tuned WHERE target = ? AND device = ? AND versions = ?"
@@ -102,12 +102,12 @@ class Tunings:
             found.setdefault(key, {})[choice] = Timed(*rest)
         return found
 
-    def put_timed(self, target: str, place: Place, kernel: str, choice: str, timed: Timed) -> None:
+    def put_timed(self, target: str, place: MeasuredAt, kernel: str, choice: str, timed: Timed) -> None:
         """Keep a time, in place of an older one."""
         told = (timed.seconds, timed.ratio, timed.low, timed.high, timed.rounds, timed.problem)
         put_row(self._connection, "tuned", target, place.device, place.versions, kernel, choice, *told)
 
-    def places(self, target: str) -> list[Place]:
+    def places(self, target: str) -> list[MeasuredAt]:
         """Where anything was timed for a target, the place of the latest time first."""
         asked = "SELECT device, versions FROM {} WHERE target = ? GROUP BY device, versions"
         latest = " UNION ALL ".join(asked.replace("SELECT device, versions", "SELECT device, versions, max(at) AS last").format(table)
@@ -115,23 +115,23 @@ class Tunings:
         rows = self._connection.execute(
             f"SELECT device, versions, max(last) FROM ({latest}) GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2", (target,) * 2
         )
-        return [Place(device, versions) for device, versions, _ in rows]
+        return [MeasuredAt(device, versions) for device, versions, _ in rows]
 
     # ------------------------------------------------------------ programs
 
-    def raced(self, target: str, place: Place, model: str) -> list[Raced]:
+    def raced(self, target: str, place: MeasuredAt, model: str) -> list[Raced]:
         """The programs of a model that were timed, in the order of the prices that they were extracted at."""
         asked = """SELECT program, strayed, seconds, ratio, low, high, rounds, problem FROM raced
                    WHERE target = ? AND device = ? AND versions = ? AND model = ? ORDER BY strayed, program"""
         rows = self._connection.execute(asked, (target, place.device, place.versions, model))
         return [Raced(program, strayed, Timed(*rest)) for program, strayed, *rest in rows]
 
-    def models(self, target: str, place: Place) -> list[str]:
+    def models(self, target: str, place: MeasuredAt) -> list[str]:
         """The models of which programs were timed."""
         asked = "SELECT DISTINCT model FROM raced WHERE target = ? AND device = ? AND versions = ? ORDER BY model"
         return [model for (model,) in self._connection.execute(asked, (target, place.device, place.versions))]
 
-    def put_raced(self, target: str, place: Place, model: str, raced: Raced) -> None:
+    def put_raced(self, target: str, place: MeasuredAt, model: str, raced: Raced) -> None:
         """Keep the time of a program."""
         timed = raced.timed
         told = (timed.seconds, timed.ratio, timed.low, timed.high, timed.rounds, timed.problem)

@@ -22,7 +22,7 @@ from coset.extract.greedy import greedy
 from coset.extract.gym import read_problem
 from coset.extract.problem import Choice, Problem, choice, cost_of
 from coset.extract.prune import prune
-from coset.extract.solve import Effort, solve
+from coset.extract.solve import SolveEffort, solve
 from coset.ir.collector import no_collection
 
 
@@ -106,7 +106,7 @@ def measure(problem: Problem, seconds: float) -> dict[str, Any] | None:
         if first is None:
             return None
         wall, start = time.perf_counter(), time.process_time()
-        solution = solve(problem, Effort(seconds=seconds))
+        solution = solve(problem, SolveEffort(seconds=seconds))
         solve_seconds, wall = time.process_time() - start, time.perf_counter() - wall
     assert solution is not None
     pruned = prune(problem)

@@ -43,7 +43,7 @@ from coset.prove.contents import by_content, digest, hashed, other_of
 from coset.prove.kernel import Verdict, verify
 from coset.proving.certify import certificate_of
 from coset.proving.meanings import DEFINED, meaning, meaning_of
-from coset.proving.steps import APART, COMPUTED, MEANING, ROUNDED, Step, Uncertified, hashed_value
+from coset.proving.steps import APART, COMPUTED, MEANING, ROUNDED, CertificateStep, Uncertified, hashed_value
 from coset.rules.applied import matched, right_sides
 from coset.rules.definition import evaluate_defined
 from coset.rules.library import load
@@ -69,11 +69,11 @@ class Pair:
 
     before: Program
     after: Program
-    steps: list[Step]
+    steps: list[CertificateStep]
     draw: random.Random
     array: np.random.Generator
 
-    def certificate(self, after: Program | None = None, steps: Sequence[Step] = ()) -> Certificate:
+    def certificate(self, after: Program | None = None, steps: Sequence[CertificateStep] = ()) -> Certificate:
         """That of the pair's steps and these."""
         return certificate_of(self.before, after or self.after, [*self.steps, *steps])
 
@@ -144,16 +144,16 @@ def expression(draw: random.Random, generator: np.random.Generator, depth: int) 
     return op(draw.choice(("add", "multiply")), part(), broadcast(number, SHAPE, ()))
 
 
-def one_step(root: Term, draw: random.Random) -> Step | None:
+def one_step(root: Term, draw: random.Random) -> CertificateStep | None:
     """A true step somewhere in a term: a rule, a definition or the value of constants."""
     terms = list(topological([root]))
     draw.shuffle(terms)
     for term in terms[:12]:
         if term.operands and all(operand.op is CONSTANT for operand in term.operands) and draw.random() < 0.7:
             value = hashed_value(term)
-            return Step(COMPUTED, (term,), (value,)) if value.op is CONSTANT else None
+            return CertificateStep(COMPUTED, (term,), (value,)) if value.op is CONSTANT else None
         if draw.random() < 0.5 and (found := meaning_of(term)) is not None:
-            return Step(MEANING, (term,), (found,))
+            return CertificateStep(MEANING, (term,), (found,))
         own = by_root().get(term.op.name, [])
         for rule in draw.sample(own, min(len(own), 12)):
             step = said(rule, term)
@@ -162,12 +162,12 @@ def one_step(root: Term, draw: random.Random) -> Step | None:
     return None
 
 
-def said(rule: Rule, root: Term) -> Step | None:
+def said(rule: Rule, root: Term) -> CertificateStep | None:
     """The rule at a term; None where it does not hold."""
     found = matched(rule, (root,))
     try:
         decision = None if found is None else decided(rule, *found)
-        return None if found is None or decision is None else Step(rule, (root,), right_sides(rule, decision, found[1]))
+        return None if found is None or decision is None else CertificateStep(rule, (root,), right_sides(rule, decision, found[1]))
     except (CosetError, IndexError):
         return None
 
@@ -186,7 +186,7 @@ def true_pair(seed: int) -> Pair:
     roots = {"u": expression(draw, generator, 4), "v": expression(draw, generator, 2)}
     before = program(roots)
     current = dict(before.outputs)
-    steps: list[Step] = []
+    steps: list[CertificateStep] = []
     for _ in range(draw.randint(1, 4)):
         name = draw.choice("uv")
         step = one_step(current[name], draw)
@@ -242,7 +242,7 @@ def full(value: float, like: Term) -> Term:
     return broadcast(number, like.tensor.dims, ()) if like.tensor.rank else number
 
 
-def trivial(pair: Pair, value: Term) -> tuple[Term, list[Step]]:
+def trivial(pair: Pair, value: Term) -> tuple[Term, list[CertificateStep]]:
     """A term that computes a constant anew, and steps that show that it does."""
     way = pair.draw.randrange(8)
     if way == 0:
@@ -269,7 +269,7 @@ def trivial(pair: Pair, value: Term) -> tuple[Term, list[Step]]:
         if (step := said(rules()[name], term)) is not None
     ]
     if pair.draw.random() < 0.4:
-        steps.append(Step(COMPUTED, (term,), (hashed_value(term),)))
+        steps.append(CertificateStep(COMPUTED, (term,), (hashed_value(term),)))
     return term, steps
 
 
@@ -279,13 +279,13 @@ def rounding(pair: Pair) -> Forgery | None:
     value = some_constant(pair)
     if value is None:
         return None
-    other, steps, current = value, list[Step](), value
+    other, steps, current = value, list[CertificateStep](), value
     for _ in range(pair.draw.choice([1, 1, 1, 2, 8])):
         term, shown = trivial(pair, current)
         other = nudged(pair, current)
-        steps += [*shown, Step(ROUNDED, (term,), (other,))]
+        steps += [*shown, CertificateStep(ROUNDED, (term,), (other,))]
         if pair.draw.random() < 0.5:
-            steps.append(Step(COMPUTED, (term,), (hashed_value(term),)))
+            steps.append(CertificateStep(COMPUTED, (term,), (hashed_value(term),)))
         current = other
     after = with_edit(pair, {value: other})
     return Forgery(pair.before, after, pair.certificate(after, steps))
@@ -308,9 +308,9 @@ def beside_a_large_number(pair: Pair) -> Forgery | None:
     one = broadcast(constant(np.float32(1)), both.tensor.dims, ())
     scaled = op(pair.draw.choice(("multiply", "divide", "add")), both, one)
     stored = hashed(constant(evaluated(wrong)))
-    steps = [Step(COMPUTED, (cut(both),), (value,)), Step(COMPUTED, (wrong,), (stored,))]
+    steps = [CertificateStep(COMPUTED, (cut(both),), (value,)), CertificateStep(COMPUTED, (wrong,), (stored,))]
     steps += [step for name in ("multiply_one", "divide_one") if name in rules() and (step := said(rules()[name], scaled)) is not None]
-    steps += [Step(ROUNDED, (scaled,), (stored,)), Step(COMPUTED, (cut(stored),), (other,))]
+    steps += [CertificateStep(ROUNDED, (scaled,), (stored,)), CertificateStep(COMPUTED, (cut(stored),), (other,))]
     after = with_edit(pair, {value: other})
     return Forgery(pair.before, after, pair.certificate(after, steps))
 
@@ -327,7 +327,7 @@ def absorbing(pair: Pair) -> Forgery | None:
     values = [large, op("add", small, large), op("add", large, negative), none]
     associated = [shifted, op("add", shifted, negative), op("add", op("add", root, large), negative)]
     ends = [op("add", root, none), op("add", plus, none)]
-    steps = [Step(COMPUTED, (term,), (constant(evaluated(term)),)) for term in values]
+    steps = [CertificateStep(COMPUTED, (term,), (constant(evaluated(term)),)) for term in values]
     found = [said(rules()[rule], term) for rule, terms in (("add_assoc_const", associated), ("add_zero", ends)) for term in terms]
     steps += [each for each in found if each is not None]
     outputs = {**dict(pair.after.outputs), name: plus}
@@ -349,14 +349,16 @@ def cancelling(pair: Pair) -> Forgery | None:
     large, negative, none = (full(each, value) for each in (size, -size, 0.0))
     around = op("add", op("add", value, large), negative)
     other = hashed(constant(evaluated(around)))
-    steps = [Step(COMPUTED, (around,), (other,))]
-    steps += [Step(COMPUTED, (term,), (constant(evaluated(term)),)) for term in (op("add", large, negative), none) if term.operands]
+    steps = [CertificateStep(COMPUTED, (around,), (other,))]
+    steps += [
+        CertificateStep(COMPUTED, (term,), (constant(evaluated(term)),)) for term in (op("add", large, negative), none) if term.operands
+    ]
     found = [said(rules()["add_assoc_const"], around)]
     found += [said(rules()[rule], op("add", value, none)) for rule in ("add_zero", "add_zero#2")]
     steps += [each for each in found if each is not None]
     after = with_edit(pair, {value: other})
     if pair.draw.random() < 0.4:
-        steps[0] = Step(ROUNDED, (around,), (other,))
+        steps[0] = CertificateStep(ROUNDED, (around,), (other,))
     return Forgery(pair.before, after, pair.certificate(after, steps))
 
 
@@ -370,7 +372,11 @@ def second_life(pair: Pair) -> Forgery | None:
     other = op("multiply", third, full(pair.draw.choice([3.0, 7.0, 10.0, 1.5]), value))
     result = hashed_value(other)
     after = with_edit(pair, {value: result})
-    steps = [Step(COMPUTED, (third,), (hashed_value(third),)), Step(COMPUTED, (other,), (result,)), Step(ROUNDED, (other,), (value,))]
+    steps = [
+        CertificateStep(COMPUTED, (third,), (hashed_value(third),)),
+        CertificateStep(COMPUTED, (other,), (result,)),
+        CertificateStep(ROUNDED, (other,), (value,)),
+    ]
     pair.draw.shuffle(steps)
     return Forgery(pair.before, after, pair.certificate(after, steps))
 
@@ -390,10 +396,12 @@ def apart(pair: Pair) -> Forgery | None:
     chosen = pair.draw.sample(users, pair.draw.randrange(1, len(users) + 1))
     source = op("multiply", op("divide", value, full(3, value)), full(pair.draw.choice([3.0, 3.0, 1.5]), value))
     further = [
-        Step(ROUNDED, (source,), (own,)), Step(COMPUTED, (own,), (stored,)), Step(ROUNDED, (op("add", value, full(0, value)),), (own,)),
-        Step(COMPUTED, (source,), (hashed_value(source),)),
-    ]  # fmt: skip
-    steps = [Step(APART, (stored, *chosen), (own,)), *pair.draw.sample(further, pair.draw.randrange(len(further) + 1))]
+        CertificateStep(ROUNDED, (source,), (own,)),
+        CertificateStep(COMPUTED, (own,), (stored,)),
+        CertificateStep(ROUNDED, (op("add", value, full(0, value)),), (own,)),
+        CertificateStep(COMPUTED, (source,), (hashed_value(source),)),
+    ]
+    steps = [CertificateStep(APART, (stored, *chosen), (own,)), *pair.draw.sample(further, pair.draw.randrange(len(further) + 1))]
     return Forgery(pair.before, after, pair.certificate(after, steps))
 
 
@@ -406,7 +414,7 @@ def wrong_value(pair: Pair) -> Forgery | None:
     other = nudged(pair, value)
     term = pair.draw.choice([op("add", value, full(0, value)), value, pair.after.roots[0]])
     after = with_edit(pair, {value: other})
-    return Forgery(pair.before, after, pair.certificate(after, [Step(COMPUTED, (term,), (other,))]))
+    return Forgery(pair.before, after, pair.certificate(after, [CertificateStep(COMPUTED, (term,), (other,))]))
 
 
 @kind
@@ -476,7 +484,7 @@ def attributes(pair: Pair) -> Forgery | None:
     name, root = pair.draw.choice(list(pair.after.outputs))
     wrong = edited(pair, root)
     own = by_root().get(root.op.name, [])
-    steps = [Step(rule, (root,), (wrong,)) for rule in pair.draw.sample(own, min(3, len(own)))]
+    steps = [CertificateStep(rule, (root,), (wrong,)) for rule in pair.draw.sample(own, min(3, len(own)))]
     after = program({**dict(pair.after.outputs), name: wrong})
     return Forgery(pair.before, after, pair.certificate(after, steps))
 
@@ -493,7 +501,7 @@ def definitions(pair: Pair) -> Forgery | None:
     if wrong.type != term.type:
         return None
     after = with_edit(pair, {term: wrong})
-    return Forgery(pair.before, after, pair.certificate(after, [Step(MEANING, (term,), (wrong,))]))
+    return Forgery(pair.before, after, pair.certificate(after, [CertificateStep(MEANING, (term,), (wrong,))]))
 
 
 @cache
@@ -510,7 +518,11 @@ def facts(pair: Pair) -> Forgery | None:
     absolute = op("abs", root)
     twice = op("abs", absolute)
     before = program({**dict(pair.before.outputs), name: op("abs", dict(pair.before.outputs)[name])})
-    steps = [Step(magnitude, (absolute,), (root,)), Step(magnitude, (twice,), (absolute,)), Step(magnitude, (absolute,), (root,), (twice,))]
+    steps = [
+        CertificateStep(magnitude, (absolute,), (root,)),
+        CertificateStep(magnitude, (twice,), (absolute,)),
+        CertificateStep(magnitude, (absolute,), (root,), (twice,)),
+    ]
     pair.draw.shuffle(steps)
     return Forgery(before, pair.after, certificate_of(before, pair.after, [*pair.steps, *steps]))
 
@@ -584,7 +596,7 @@ def bombs(pair: Pair) -> Forgery | None:
         lambda: op("reduce", broadcast(constant(np.float32(1)), (side, side), ()), dimensions=(0, 1), combiner="add"),
     ]
     term = draw.choice(ways)()
-    return Forgery(pair.before, pair.after, pair.certificate(None, [Step(COMPUTED, (term,), (term,))]))
+    return Forgery(pair.before, pair.after, pair.certificate(None, [CertificateStep(COMPUTED, (term,), (term,))]))
 
 
 @kind
@@ -601,7 +613,9 @@ def exactness(pair: Pair) -> Forgery | None:
     one = {**dict(pair.before.outputs), "w": op("add", input_term("x", TensorType(F32, SHAPE)), term)}
     other = {**dict(pair.after.outputs), "w": op("add", input_term("x", TensorType(F32, SHAPE)), wanted)}
     before, after = program(one), program(other)
-    step = Step(ROUNDED, (term,), (wanted,)) if wanted is not hashed_value(term) else Step(COMPUTED, (term,), (wanted,))
+    step = (
+        CertificateStep(ROUNDED, (term,), (wanted,)) if wanted is not hashed_value(term) else CertificateStep(COMPUTED, (term,), (wanted,))
+    )
     return Forgery(before, after, certificate_of(before, after, [*pair.steps, step]))
 
 

@@ -18,8 +18,8 @@ from coset.comparing.timing import Protocol, ratio
 from coset.lowering.kernels.kernel import Attention
 from coset.lowering.planning.traffic import least
 from coset.lowering.triton.alternatives import alternatives
-from coset.lowering.triton.choice import Choice
-from coset.lowering.triton.launch import Options
+from coset.lowering.triton.choice import KernelChoice
+from coset.lowering.triton.launch import EmitOptions
 
 Row = dict[str, Any]
 FUSED_GOAL, DECODE_GOAL = 0.9, 0.8
@@ -72,7 +72,7 @@ def attention(device: str, target: str, protocol: Protocol, *, tiny: bool, tune:
         kernels.tensors.clear()
 
 
-def attention_forms(kernels: Kernels, *, tune: bool, tiny: bool) -> tuple[str, dict[str, tuple[Choice | None, Options]]]:
+def attention_forms(kernels: Kernels, *, tune: bool, tiny: bool) -> tuple[str, dict[str, tuple[KernelChoice | None, EmitOptions]]]:
     """The name of the other form, and all other forms by name: choices with the options that they are made with."""
     (kernel,) = kernels.plan.kernels
     chosen, options = kernels.emissions[0].choice, kernels.options
@@ -81,7 +81,7 @@ def attention_forms(kernels: Kernels, *, tune: bool, tiny: bool) -> tuple[str, d
     if "BULK" not in numbers:
         return "", {}
     if numbers["BULK"]:
-        other: tuple[str, dict[str, tuple[Choice | None, Options]]] = "pointers", {"pointers": (None, replace(options, bulk=0))}
+        other: tuple[str, dict[str, tuple[KernelChoice | None, EmitOptions]]] = "pointers", {"pointers": (None, replace(options, bulk=0))}
     else:
         copies = replace(chosen, numbers=tuple({**numbers, "BULK": 1}.items()))
         other = "copies", {"copies": (copies, options)}

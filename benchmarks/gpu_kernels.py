@@ -24,8 +24,8 @@ from coset.lowering.package.program import write_package
 from coset.lowering.planning.plan import plan
 from coset.lowering.planning.traffic import least
 from coset.lowering.torch.dtypes import STORED, plain
-from coset.lowering.triton.choice import Choice
-from coset.lowering.triton.launch import Emission, Launch, Options
+from coset.lowering.triton.choice import KernelChoice
+from coset.lowering.triton.launch import EmitOptions, EmittedKernel, Launch
 from coset.lowering.triton.scalars import EIGHTS
 from coset.lowering.triton.source import can_emit, emit, module_of
 from coset.pricing.kernel_options import eights_for, options_for
@@ -65,7 +65,7 @@ COPIED = (
 """(m, n, bytes of k, programs of a processor that stay, parts, warps, stages) where operands are bulk copies."""
 
 
-def options_of(target: str) -> Options:
+def options_of(target: str) -> EmitOptions:
     """What kernels may do on this target by default, but 8-bit floats are multiplied in sums that may be short, as torch has them."""
     return replace(options_for("reassociates", get_target(target)), eights=eights_for("approx", get_target(target)))
 
@@ -73,13 +73,13 @@ def options_of(target: str) -> Options:
 class Kernels:
     """A case planned without a library's products, emitted and in the device's memory, or in none (the device `meta`)."""
 
-    def __init__(self, case: Case, device: str, target: str, options: Options | None = None) -> None:
+    def __init__(self, case: Case, device: str, target: str, options: EmitOptions | None = None) -> None:
         self.case, self.device = case, device
         self.program = case.program()
         self.plan: Plan = plan(self.program, get_target(target), computes=can_emit)
         assert not any(isinstance(kernel, Library) for kernel in self.plan.kernels), f"{case.title}: a library's kernel"
         self.options = options or options_of(target)
-        self.emissions: list[Emission] = [emit(kernel, self.plan, options=self.options) for kernel in self.plan.kernels]
+        self.emissions: list[EmittedKernel] = [emit(kernel, self.plan, options=self.options) for kernel in self.plan.kernels]
         self._draw = None if device == NOWHERE else torch.Generator(device=device).manual_seed(1)
         self.tensors: dict[str, torch.Tensor] = {}
         self._fill([*self.plan.buffers.values(), *(buffer for emission in self.emissions for buffer in emission.scratch)])
@@ -99,7 +99,7 @@ class Kernels:
             else:
                 self.tensors[buffer.name] = torch.full(shape, 77, dtype=dtype, device=device)
 
-    def other(self, choice: Choice | None, options: Options) -> tuple[str, list[Launch]]:
+    def other(self, choice: KernelChoice | None, options: EmitOptions) -> tuple[str, list[Launch]]:
         """The text and the launches of the one kernel with another choice, or with other options, on the same memory."""
         (kernel,) = self.plan.kernels
         emission = emit(kernel, self.plan, options=replace(options, choice=choice))
@@ -252,10 +252,10 @@ def is_copied(kernels: Kernels) -> bool:
     return any(argument.tiles for launch in kernels.launches for argument in launch.arguments)
 
 
-def product_forms(kernels: Kernels, *, tiny: bool, tune: bool) -> dict[str, tuple[Choice | None, Options]]:
+def product_forms(kernels: Kernels, *, tiny: bool, tune: bool) -> dict[str, tuple[KernelChoice | None, EmitOptions]]:
     """Other forms of a product by name: choices with the options that they are made with."""
     case, copied = kernels.case, is_copied(kernels)
-    forms: dict[str, tuple[Choice | None, Options]] = {"pointers": (None, replace(kernels.options, bulk=0))} if copied else {}
+    forms: dict[str, tuple[KernelChoice | None, EmitOptions]] = {"pointers": (None, replace(kernels.options, bulk=0))} if copied else {}
     if any(emission.unit == case.dtype and case.dtype in EIGHTS for emission in kernels.emissions):
         forms["f16"] = None, replace(kernels.options, eights=None)
     if tune and copied:
@@ -263,7 +263,7 @@ def product_forms(kernels: Kernels, *, tiny: bool, tune: bool) -> dict[str, tupl
     return forms
 
 
-def _copied(case: Case, kernels: Kernels, table: Sequence[tuple[int, ...]]) -> list[Choice]:
+def _copied(case: Case, kernels: Kernels, table: Sequence[tuple[int, ...]]) -> list[KernelChoice]:
     """The kernel's choice with other tiles that are bulk copies, where they are no larger than its sizes."""
     m, n, _ = case.sizes
     chosen = kernels.emissions[0].choice
@@ -274,12 +274,12 @@ def _copied(case: Case, kernels: Kernels, table: Sequence[tuple[int, ...]]) -> l
             deep = bytes_ * 8 // DTYPES[case.dtype].bits
             numbers = {"BLOCK_M": tile_m, "BLOCK_N": tile_n, "BLOCK_K": deep, "SPLITS": 1, "BULK": 1, "RESIDENT": resident, "PARTS": parts}
             form = {} if "EIGHTS" not in dict(chosen.numbers) else {"EIGHTS": 1}
-            found.append(Choice(tuple({**numbers, **form}.items()), warps, stages))
+            found.append(KernelChoice(tuple({**numbers, **form}.items()), warps, stages))
     return found
 
 
 def form(
-    name: str, choice: Choice | None, options: Options, kernels: Kernels, stack: ExitStack, programs: Row, refused: dict[str, str]
+    name: str, choice: KernelChoice | None, options: EmitOptions, kernels: Kernels, stack: ExitStack, programs: Row, refused: dict[str, str]
 ) -> None:
     """One more way to run the kernel, or why it does not run."""
     try:

@@ -19,11 +19,11 @@ from coset.backends.triton_runtime import Device
 from coset.backends.tuning_profile import Tunings, opened
 from coset.comparing.timing import Protocol, ratio
 from coset.lowering.planning.traffic import least
-from coset.lowering.triton.choice import Choices
+from coset.lowering.triton.choice import KernelChoices
 from coset.packaging.chosen import kernels_of
 from coset.targets.target import get_target
 from coset.tuning.clocking import Clocking
-from coset.tuning.measuring import Bench, on_gpu
+from coset.tuning.measuring import KernelBench, on_gpu
 from coset.tuning.pruning import Pruning
 from coset.tuning.tunable import tunables
 
@@ -45,13 +45,13 @@ def tuning(device: str, target: str, protocol: Protocol, folder: Path, allowed: 
             yield _row(case, device, target, protocol, store, bench, time.monotonic() + share)
 
 
-def _row(case: Case, device: str, target: str, protocol: Protocol, store: Tunings, bench: Bench, end: float) -> Row:
+def _row(case: Case, device: str, target: str, protocol: Protocol, store: Tunings, bench: KernelBench, end: float) -> Row:
     default = Kernels(case, device, target)
     machine = get_target(target)
     clocking = Clocking(machine.name, store, bench, lambda line: print(line, file=sys.stderr))
     with Pruning(machine, store, max(1, (os.cpu_count() or 2) - 2)) as pruning:
         whole = clocking.kernels(tunables([default.plan], default.options, machine, {}), pruning, end)
-    options = replace(default.options, choices=Choices(kernels_of(store, machine.name, bench.place)))
+    options = replace(default.options, choices=KernelChoices(kernels_of(store, machine.name, bench.place)))
     tuned = Kernels(case, device, target, options)
     beside, other = _beside(case, default, device)
     with Device(default.source()) as first, Device(tuned.source()) as second:

@@ -24,7 +24,7 @@ from coset.backends.triton_runtime import Compiler, architecture
 from coset.egraph.limits import Limits
 from coset.lowering.kernels.kernel import Kernel, Plan
 from coset.lowering.package import plan as package_plan
-from coset.lowering.triton.launch import Emission, Options
+from coset.lowering.triton.launch import EmitOptions, EmittedKernel
 from coset.lowering.triton.shared import emitted, functions_of
 from coset.lowering.triton.source import emit, module_of
 from coset.packaging.asked import Check, Lowering
@@ -36,9 +36,9 @@ MODELS = ("bert_12l_d192", "bert_2l", "vit_ti16_2l_sdpa", "gpt2_4l_d256_static",
 
 def row(model: Path, target: Target) -> dict[str, Any]:
     """The functions of one model and their seconds, shared and alone."""
-    kept: list[tuple[Sequence[Kernel], Plan, Options]] = []
+    kept: list[tuple[Sequence[Kernel], Plan, EmitOptions]] = []
 
-    def watched(kernels: Sequence[Kernel], plan: Plan, options: Options) -> list[Emission]:
+    def watched(kernels: Sequence[Kernel], plan: Plan, options: EmitOptions) -> list[EmittedKernel]:
         kept.append((kernels, plan, options))
         return emitted(kernels, plan, options)
 
@@ -53,7 +53,7 @@ def row(model: Path, target: Target) -> dict[str, Any]:
     return found
 
 
-def compiled(emissions: Sequence[Emission], target: Target) -> float:
+def compiled(emissions: Sequence[EmittedKernel], target: Target) -> float:
     """Seconds for the functions of these kernels, where nothing was compiled before."""
     where = architecture(target)
     assert where is not None, f"{target.name} has no architecture"

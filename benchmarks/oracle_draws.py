@@ -24,7 +24,7 @@ from coset.ir.term import Term, topological
 from coset.ir.types import DType, TensorType
 from coset.rules.algebra import Call, Scalar
 from coset.rules.definition import evaluate_defined
-from coset.rules.instance import Instance, Search
+from coset.rules.instance import Instance, InstanceSearch
 from coset.rules.instances import instances
 from coset.rules.parts import parts
 from coset.rules.rule import Rule
@@ -59,7 +59,7 @@ def _text(array: Any) -> str:
     return text if len(text) <= MOST_CHARACTERS else text[:MOST_CHARACTERS] + " .."
 
 
-class Draw(Search):
+class Draw(InstanceSearch):
     """A search for instances at random, whose dims may be empty."""
 
     def refresh(self) -> None:

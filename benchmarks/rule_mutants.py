@@ -36,7 +36,7 @@ from coset.prove.sample import DTYPES, test_rule
 from coset.prove.shown import shown_of
 from coset.rules import syntax
 from coset.rules.elaborate import rules_of
-from coset.rules.instance import Search
+from coset.rules.instance import InstanceSearch
 from coset.rules.instances import instances
 from coset.rules.library import DEFAULT, read_text, rule_files
 from coset.rules.parser import parse
@@ -120,7 +120,7 @@ def _narrower(rules: Sequence[Rule], originals: Sequence[Rule]) -> bool:
         return False
     fired = 0
     for seed, (rule, original) in itertools.product(range(DRAWS), list(zip(rules, originals, strict=True))[:FORMS]):
-        search = Search(random.Random(seed), dtypes=DTYPES, turn=seed, uneven=seed % 2 == 1)
+        search = InstanceSearch(random.Random(seed), dtypes=DTYPES, turn=seed, uneven=seed % 2 == 1)
         for instance in itertools.islice(instances(rule, search), INSTANCES):
             given = instance.attributes, instance.left_types, instance.variable_types
             if rule.decide(*given) is not None:

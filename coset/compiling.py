@@ -42,7 +42,7 @@ ANY_GPU = "nvidia-h100"  # whose plans are taken where the device is none that a
 
 
 @dataclass(frozen=True)
-class Options:
+class TorchOptions:
     """How parts of a torch program are compiled; each field is a key of `torch.compile`'s `options`.
 
     `target`: a target's name (None: that of the device). `code`: `triton`, `torch` (torch functions in place of Triton kernels), `aten`
@@ -92,17 +92,17 @@ class Options:
                 """It is there, and it is one."""
 
 
-def options_of(given: Mapping[str, Any] | None) -> Options:
+def options_of(given: Mapping[str, Any] | None) -> TorchOptions:
     """The options that a dictionary gives by name.
 
     Raises:
         CosetError: one is none, or has a wrong value.
     """
-    known = [each.name for each in fields(Options)]
+    known = [each.name for each in fields(TorchOptions)]
     for name in given or {}:
         if name not in known:
             raise CosetError(f"there is no option `{name}`", help=like(name, known) or f"one of: {', '.join(known)}")
-    return Options(**dict(given or {}))
+    return TorchOptions(**dict(given or {}))
 
 
 def _torch_targets() -> list[str]:
@@ -166,7 +166,7 @@ def backend(module: Any, example_inputs: Sequence[Any], *, options: Mapping[str,
     """
     if mode not in (None, "default"):
         raise CosetError(
-            f"the backend `coset` has no mode `{mode}`", help=f"say options={{..}}: {', '.join(f.name for f in fields(Options))}"
+            f"the backend `coset` has no mode `{mode}`", help=f"say options={{..}}: {', '.join(f.name for f in fields(TorchOptions))}"
         )
     if more:
         raise CosetError(f"the backend `coset` takes no `{next(iter(more))}`", help="it takes options={..}")
@@ -189,7 +189,7 @@ def compile(module: Any, *, dynamic: bool | None = None, fullgraph: bool = False
     """A torch module or function that coset compiles as it is called: `torch.compile` with this backend.
 
     `dynamic`: True for sizes that change without a compilation; None lets torch decide at the first change. `fullgraph`: a graph break
-    is an error. `options`: those of `Options`.
+    is an error. `options`: those of `TorchOptions`.
 
     Raises:
         MissingExtra: torch is not installed.
@@ -206,7 +206,7 @@ def compile(module: Any, *, dynamic: bool | None = None, fullgraph: bool = False
 class _Work:
     """What is done of one Dynamo graph."""
 
-    options: Options
+    options: TorchOptions
     started: float = field(default_factory=time.perf_counter)
     parts: list[CompiledPart] = field(default_factory=list)
     keeping: "Keeping | None" = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from coset.egraph import door
-from coset.egraph.encode import ANALYSIS, EncodedRule, Frame
+from coset.egraph.encode import ANALYSIS, EncodedRule, TableFrame
 from coset.egraph.tables import Tables
 from coset.ir.constants import Constant
 from coset.ir.op import Op
@@ -82,7 +82,7 @@ def _carries(op: Op) -> bool:
     return op.name.rpartition(".")[2].lower() not in _ENDING
 
 
-def frame_texts(frame: Frame) -> Iterator[str]:
+def frame_texts(frame: TableFrame) -> Iterator[str]:
     """The rules that drop matches of a frame."""
     match = f"({frame.match} r {' '.join(f'c{i}' for i in range(frame.classes))} k)"
     for i in range(frame.classes):

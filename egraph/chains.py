@@ -54,7 +54,7 @@ def _is_product(pattern: Pattern) -> TypeGuard[Application]:
 
 
 @dataclass(frozen=True)
-class Chain:
+class ProductChain:
     """A maximal product `leaf0 @ leaf1 @ ...`: the term that it is, its leaves, and whether all leaves carry the same batch dims."""
 
     root: Term
@@ -77,7 +77,7 @@ def kind(term: Term) -> str:
     return ""
 
 
-def find_chains(roots: Sequence[Term]) -> list[Chain]:
+def find_chains(roots: Sequence[Term]) -> list[ProductChain]:
     """The maximal chains of at least three leaves under `roots`. A product with several users, or one whose type is not its
     operands', starts a chain of its own."""
     uses: Counter[Term] = Counter(roots)
@@ -94,7 +94,7 @@ def find_chains(roots: Sequence[Term]) -> list[Chain]:
             continue
         leaves = _leaves(term, own, uses)
         if len(leaves) >= 3:
-            chains.append(Chain(term, leaves, own == "batched"))
+            chains.append(ProductChain(term, leaves, own == "batched"))
     return chains
 
 
@@ -115,7 +115,7 @@ def _leaves(root: Term, own: str, uses: Counter[Term]) -> tuple[Term, ...]:
     return tuple(leaves)
 
 
-def inner_products(chain: Chain) -> list[Term]:
+def inner_products(chain: ProductChain) -> list[Term]:
     """The products of the chain that are operands of another one of it."""
     inner, stack = [], list(chain.root.operands)
     while stack:
@@ -126,7 +126,7 @@ def inner_products(chain: Chain) -> list[Term]:
     return inner
 
 
-def best_order(chain: Chain, cost: ProductCost, binding: Mapping[str, int], known: Callable[[Term], bool]) -> Term:
+def best_order(chain: ProductChain, cost: ProductCost, binding: Mapping[str, int], known: Callable[[Term], bool]) -> Term:
     """The product of the chain's leaves in the order of least predicted time; products of `known` leaves cost nothing.
 
     Ties go to the leftmost split. O(n^3) in the leaves, with n^2 / 2 calls of `cost`.
@@ -159,7 +159,7 @@ def _number(shape: Sequence[Dim], binding: Mapping[str, int]) -> int:
     return dims.evaluate(dims.product(shape), binding)
 
 
-def _build(chain: Chain, split: Array) -> Term:
+def _build(chain: ProductChain, split: Array) -> Term:
     built: dict[tuple[int, int], Term] = {(i, i): leaf for i, leaf in enumerate(chain.leaves)}
     stack = [(0, len(chain.leaves) - 1)]
     while stack:
@@ -218,7 +218,7 @@ def order_chains(roots: Sequence[Term], rules: Iterable[Rule], cost: ProductCost
     return Ordering(Entered(rule, changed) if changed else None, max((len(chain.leaves) for chain in chains), default=0))
 
 
-def _allows(rule: Rule, chain: Chain) -> bool:
+def _allows(rule: Rule, chain: ProductChain) -> bool:
     """Whether the rule holds of the chain's sizes and range: no product is over nothing, or over a free dim that may be, where an infinity
     times a sum of nothing would be a NaN; and its element type has room."""
     filled = all(dim != 0 for leaf in chain.leaves for dim in leaf.tensor.dims)

@@ -20,7 +20,7 @@ from typing import IO, Any
 
 import coset.ir.sent
 from coset.egraph.door import EngineError, EnginePanic, keep_engines
-from coset.egraph.growth import Step
+from coset.egraph.growth import SearchStep
 from coset.egraph.search import Search
 from coset.egraph.serving import serve
 from coset.egraph.snapshot import Snapshot
@@ -38,7 +38,7 @@ NAMING = 30.0  # s, at least, for looking for the rule that made one value of tw
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SearchOutcome:
     """The last snapshot, and what ended the child before it was done: "" where nothing did. `warning` says more where it died."""
 
     snapshot: Snapshot | None
@@ -46,7 +46,7 @@ class Outcome:
     warning: str = ""
 
 
-def search_in_child(search: Search, told: Callable[[Step], None], loads: Sequence[str] = ()) -> Outcome:
+def search_in_child(search: Search, told: Callable[[SearchStep], None], loads: Sequence[str] = ()) -> SearchOutcome:
     """Run `search` in a forked process and end it at its deadline; what it sent last counts. Each iteration is `told`. The modules `loads`
     are loaded meanwhile.
 
@@ -78,14 +78,14 @@ def search_in_child(search: Search, told: Callable[[Step], None], loads: Sequenc
         return _death(ended.snapshot, child.exitcode or 0, words.read().decode(errors="replace"))
 
 
-def _listen(search: Search, receiver: multiprocessing.connection.Connection, told: Callable[[Step], None]) -> Outcome:
+def _listen(search: Search, receiver: multiprocessing.connection.Connection, told: Callable[[SearchStep], None]) -> SearchOutcome:
     best: Snapshot | None = None
     conflict = ""
     deadline = search.deadline
     with _interrupts() as interrupted:
         while True:
             if interrupted():
-                return Outcome(best, "interrupt", "the search was interrupted: what it had found until then is compared and written")
+                return SearchOutcome(best, "interrupt", "the search was interrupted: what it had found until then is compared and written")
             left = deadline - time.monotonic() - (0.0 if best is None else DECODING * best.enodes)
             if not receiver.poll(min(max(0.0, left), ASKED_EVERY)):
                 if left > 0:
@@ -95,11 +95,11 @@ def _listen(search: Search, receiver: multiprocessing.connection.Connection, tol
                         f"some rule is unsound: it makes one value of two types, {conflict}",
                         help="which one was not found in time: leave out your rules one after the other",
                     )
-                return Outcome(best, "time")
+                return SearchOutcome(best, "time")
             try:
                 kind, value = receiver.recv()
             except (EOFError, OSError):  # OSError: it died in the middle of a message
-                return Outcome(best, "died")
+                return SearchOutcome(best, "died")
             if kind == "step":
                 told(value)
                 continue
@@ -113,14 +113,14 @@ def _listen(search: Search, receiver: multiprocessing.connection.Connection, tol
                 continue
             best = value
             if kind == "done":
-                return Outcome(best)
+                return SearchOutcome(best)
 
 
-def _death(best: Snapshot | None, code: int, words: str) -> Outcome:
+def _death(best: Snapshot | None, code: int, words: str) -> SearchOutcome:
     """What the user is told of a child that died: its exit code and its last words say whether of memory."""
     if code in (0, -signal.SIGABRT) and ("memory allocation" in words or "MemoryError" in words):
-        return Outcome(best, "memory", "the search ran out of the memory that it may take (--memory-limit)")
-    return Outcome(best, "died", f"the process that searched is gone; {how_it_ended(code, words)}")
+        return SearchOutcome(best, "memory", "the search ran out of the memory that it may take (--memory-limit)")
+    return SearchOutcome(best, "died", f"the process that searched is gone; {how_it_ended(code, words)}")
 
 
 @contextmanager

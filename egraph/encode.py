@@ -78,9 +78,9 @@ class EncodedRule:
         return self.right if self.rule.roots == 1 else self.right[1:]
 
     @cached_property
-    def frame(self) -> Frame:
+    def frame(self) -> TableFrame:
         """The tables that it shares with all rules of as many classes and about as many nodes."""
-        return Frame(_wide(len(self.left)), self.binds)
+        return TableFrame(_wide(len(self.left)), self.binds)
 
     @cached_property
     def binds(self) -> int:
@@ -124,7 +124,7 @@ def _wide(number: int) -> int:
 
 
 @dataclass(frozen=True)
-class Frame:
+class TableFrame:
     """The tables of all rules with up to so many nodes on the left side, which bind so many classes."""
 
     nodes: int

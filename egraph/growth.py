@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from coset.egraph.encode import Frame
+    from coset.egraph.encode import TableFrame
     from coset.egraph.search import Search
 
 Numbers = Mapping[int, int]
@@ -16,7 +16,7 @@ MOST_ROWS = 100_000  # of matches, above which they are not counted by rule
 
 
 @dataclass(frozen=True)
-class Step:
+class SearchStep:
     """The e-graph after one iteration (from 0) of a phase, `seconds` after the search began. By number of the rule, where that is counted:
     how many matches waited (`matched`) and were built (`applied`) in this iteration, and how many situations its conditions `refused`;
     always: what is wrong with its sides in a situation in which they have no type, or two, which was dropped (`untyped`)."""
@@ -38,7 +38,7 @@ class Watch:
     its predicted seconds, and those of the piece as it was. `counted`: by rule too, which takes two looks at the whole e-graph an
     iteration."""
 
-    step: Callable[[Step], None] = lambda _: None
+    step: Callable[[SearchStep], None] = lambda _: None
     named: Callable[[tuple[str, ...]], None] = lambda _: None
     chosen: Callable[[float, float], None] = lambda _, __: None
     counted: bool = False
@@ -54,7 +54,7 @@ class Counts:
     matched: Counter[int] = field(default_factory=Counter)
     applied: Counter[int] = field(default_factory=Counter)
     refused: int = 0
-    done: dict[Frame, tuple[int, Counter[int]]] = field(default_factory=dict)  # what each table of applied matches held, at this size
+    done: dict[TableFrame, tuple[int, Counter[int]]] = field(default_factory=dict)  # what each table of applied matches held, at this size
 
     def match(self, search: Search) -> None:
         """Count what waits, before it is applied."""
@@ -88,8 +88,8 @@ def _many(search: Search, table: str) -> bool:
     return sum(search.sizes.get(getattr(frame, table), 0) for frame in search.frames) > MOST_ROWS
 
 
-def step_of(search: Search, phase: str, iteration: int, seconds: float, counts: Counts | None) -> Step:
+def step_of(search: Search, phase: str, iteration: int, seconds: float, counts: Counts | None) -> SearchStep:
     """The step that `search` has just taken, from the sizes of its tables as they were last counted."""
     found = {} if counts is None else counts.take(search)
     untyped, search.untyped = tuple(search.untyped), []
-    return Step(phase, iteration, search.enodes(), search.sizes.get("type_of", 0), seconds, untyped=untyped, **found)
+    return SearchStep(phase, iteration, search.enodes(), search.sizes.get("type_of", 0), seconds, untyped=untyped, **found)

@@ -24,7 +24,7 @@ Key = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Graph:
+class ReachedGraph:
     """The classes that roots reach, as a snapshot numbers them. `index`: the place of an e-node by constructor, operand values and payload;
     `dense`: the number of a class by value; `free`: classes that may be stored in any case."""
 
@@ -60,7 +60,7 @@ def _is_float(type: object) -> bool:
 
 
 def heavy_classes(
-    search: Search, graph: Graph, applied: Mapping[int, Sequence[Any]], situations: Mapping[Any, Any], read: Callable[[Any], int]
+    search: Search, graph: ReachedGraph, applied: Mapping[int, Sequence[Any]], situations: Mapping[Any, Any], read: Callable[[Any], int]
 ) -> list[int]:  # fmt: skip
     """The classes that may not be stored."""
 
@@ -93,7 +93,7 @@ def _doubtful(instances: Sequence[_Instance], free: frozenset[int]) -> set[int]:
     return found
 
 
-def _storable(doubtful: set[int], instances: Sequence[_Instance], graph: Graph, tables: Tables) -> set[int]:
+def _storable(doubtful: set[int], instances: Sequence[_Instance], graph: ReachedGraph, tables: Tables) -> set[int]:
     """Those of the doubtful classes that something made of what may be stored, or that move it."""
     ways: dict[int, list[frozenset[int]]] = {number: [] for number in doubtful}
     for instance in instances:
@@ -115,7 +115,7 @@ def _storable(doubtful: set[int], instances: Sequence[_Instance], graph: Graph, 
 class _Reader:
     """Reads the applied matches of one rule as instances: where the nodes of both sides are found, worked out once."""
 
-    def __init__(self, search: Search, encoded: EncodedRule, graph: Graph) -> None:
+    def __init__(self, search: Search, encoded: EncodedRule, graph: ReachedGraph) -> None:
         rule = encoded.rule
         self.encoded, self.graph, self.heavy = encoded, graph, search.heavy
         self.plans = search.plans.get(encoded.number, {})

@@ -88,7 +88,7 @@ class Recorder:
 
 
 @dataclass(frozen=True)
-class Instance:
+class AppliedRule:
     """A rule at terms: `pairs` are the roots of its left side with what they equal."""
 
     rule: Rule
@@ -108,7 +108,7 @@ class Decoder:
     types: dict[tuple[Op, tuple[Type, ...], int], Type] = field(default_factory=dict)
     decisions: dict[tuple[int, tuple[int, ...], tuple[Type, ...]], Decision | None] = field(default_factory=dict)
 
-    def instances(self) -> Iterator[Instance]:
+    def instances(self) -> Iterator[AppliedRule]:
         """The matches as instances, in order."""
         for name, operands, payload in self.log.nodes[len(self.terms) :]:
             op, _ = self.constructors[name]
@@ -123,7 +123,7 @@ class Decoder:
             self.types[situation] = op.infer(situation[1], dict(attributes))
         return intern(op, operands, attributes, regions, self.types[situation])
 
-    def _instance(self, number: int, classes: Sequence[Term], key: tuple[int, ...]) -> Instance:
+    def _instance(self, number: int, classes: Sequence[Term], key: tuple[int, ...]) -> AppliedRule:
         rule = self.rules[number]
         given = dict(zip(rule.variables, classes[len(rule.typed) :], strict=True))
         left: dict[int, Term] = {}
@@ -141,4 +141,4 @@ class Decoder:
             self.decisions[situation] = decided(rule, left, given)
         decision = self.decisions[situation]
         assert decision is not None, f"{rule.name} fired where it does not hold"
-        return Instance(rule, tuple(zip(roots, right_sides(rule, decision, given), strict=True)))
+        return AppliedRule(rule, tuple(zip(roots, right_sides(rule, decision, given), strict=True)))

@@ -3,7 +3,7 @@
 A piece is a stretch of the program in topological order. What it reads of earlier pieces is an input of its own, large
 constants of a repeated piece are stand-ins (rules look at types and at small constants only), so that the layers of a
 network are one piece. A run of equal pieces is cut where fewest values cross. The first and the last of them stay with
-what stands before and after, so that all borders of a run are alike; two neighbours joined, a `Pair`, are searched beside it:
+what stands before and after, so that all borders of a run are alike; two neighbours joined, a `NeighbourPair`, are searched beside it:
 where that finds more than the piece found twice, the border loses something (see `coset.searching.regionwise`).
 """
 
@@ -16,7 +16,7 @@ from math import prod
 from typing import Any
 
 from coset.egraph.doubled import doubled_axis
-from coset.egraph.repeats import Run, find_runs
+from coset.egraph.repeats import Repetition, find_runs
 from coset.ir.constants import INLINE_ELEMENTS, Constant
 from coset.ir.stored import is_finite
 from coset.ir.term import CONSTANT, INPUT, PARAMETER, Term, constant, input_term, rebuild, topological
@@ -30,7 +30,7 @@ FORBIDDEN = 1 << 20  # width of a border that must not be
 
 
 @dataclass(frozen=True)
-class Region:
+class ProgramRegion:
     """A piece as a program: `roots` over `inputs` and `constants`, which stand for what it is given at each of its places."""
 
     inputs: tuple[Term, ...]
@@ -39,7 +39,7 @@ class Region:
 
 
 @dataclass(frozen=True)
-class Place:
+class RegionPlace:
     """Where a region occurs: the program's terms that its inputs, constants and roots are there."""
 
     region: int
@@ -49,23 +49,23 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Pair:
+class NeighbourPair:
     """Two neighbouring `places` of one region, and the region of both together, `joined`, which is no part of the program."""
 
-    places: tuple[Place, Place]
-    joined: Place
-    run: Run
+    places: tuple[RegionPlace, RegionPlace]
+    joined: RegionPlace
+    run: Repetition
 
 
 @dataclass(frozen=True)
 class Cut:
     """A program in regions: `places` in order make it up; each run of equal ones has a pair that tests its borders."""
 
-    regions: tuple[Region, ...]
-    places: tuple[Place, ...]
-    pairs: tuple[Pair, ...]
+    regions: tuple[ProgramRegion, ...]
+    places: tuple[RegionPlace, ...]
+    pairs: tuple[NeighbourPair, ...]
 
-    def borders(self, pair: Pair) -> set[Term]:
+    def borders(self, pair: NeighbourPair) -> set[Term]:
         """The terms that leave a place of the pair's run."""
         return {output for place in self.places if place.region == pair.places[0].region for output in place.outputs}
 
@@ -90,7 +90,7 @@ class _Pieces:
         # terms that go with whoever uses them, equal ones meet again: those that need no input, and broadcasts, which are views to
         # most users and would be values in memory as outputs of a piece. By what they read of the others.
         self.carried: dict[Term, tuple[Term, ...]] = {}
-        self.known: dict[tuple[int, int], tuple[Region, Place]] = {}
+        self.known: dict[tuple[int, int], tuple[ProgramRegion, RegionPlace]] = {}
         self.users: Counter[Term] = Counter()
         self.last: dict[Term, int] = {}  # place of the last user; a root is no value kept for later, but an output of its piece
         for term in topological(roots):
@@ -113,7 +113,7 @@ class _Pieces:
             signs.append(numbers.setdefault(key, len(numbers)))
         return signs
 
-    def aligned(self, run: Run, whole: Collection[Term]) -> Run | None:
+    def aligned(self, run: Repetition, whole: Collection[Term]) -> Repetition | None:
         """The run in whole periods that begin where fewest values cross; of equal ones, where those have most users: what is read
         often is made in any case. None where nothing may cross or too few periods are left."""
         period, middle = run.period, run.start + run.period * (run.times // 2)
@@ -132,9 +132,9 @@ class _Pieces:
             best = min(best, (widest, -read, offset))
         start = run.start + (middle + best[2] - run.start) % period
         times = (run.end - start) // period
-        return Run(start, start + times * period, period) if best[0] < FORBIDDEN and times >= FEWEST_TIMES else None
+        return Repetition(start, start + times * period, period) if best[0] < FORBIDDEN and times >= FEWEST_TIMES else None
 
-    def equal(self, run: Run) -> Run | None:
+    def equal(self, run: Repetition) -> Repetition | None:
         """The longest part of the run whose pieces are one region."""
         best, begin, before = (0, 0), 0, None
         for number in range(run.times):
@@ -144,15 +144,15 @@ class _Pieces:
                 begin, before = number, region
             best = max(best, (number + 1 - begin, -begin))
         start = run.start - best[1] * run.period
-        return Run(start, start + best[0] * run.period, run.period) if best[0] >= FEWEST_TIMES else None
+        return Repetition(start, start + best[0] * run.period, run.period) if best[0] >= FEWEST_TIMES else None
 
-    def unnamed(self, start: int, end: int) -> tuple[Region, Place]:
+    def unnamed(self, start: int, end: int) -> tuple[ProgramRegion, RegionPlace]:
         """The piece of a run with stand-ins of no name, which is looked at when the run is found and when it is put together."""
         if (start, end) not in self.known:
             self.known[start, end] = self.piece(start, end, "", general=True)
         return self.known[start, end]
 
-    def piece(self, start: int, end: int, name: str, *, general: bool) -> tuple[Region, Place]:
+    def piece(self, start: int, end: int, name: str, *, general: bool) -> tuple[ProgramRegion, RegionPlace]:
         """The terms from `start` to `end` as a region whose inputs, and if it is `general` large constants, are stand-ins called `name`
         with a number, by first use: equal pieces are equal regions. The number of the region in the place is left open (-1)."""
         made: dict[Term, Term] = {}
@@ -190,19 +190,19 @@ class _Pieces:
                 if root in self.carried:
                     enter(root)
                     outputs.append(root)
-        region = Region(tuple(inputs.values()), tuple(constants.values()), tuple(made[term] for term in outputs))
-        return region, Place(-1, tuple(inputs), tuple(constants), tuple(outputs))
+        region = ProgramRegion(tuple(inputs.values()), tuple(constants.values()), tuple(made[term] for term in outputs))
+        return region, RegionPlace(-1, tuple(inputs), tuple(constants), tuple(outputs))
 
-    def assemble(self, runs: Sequence[Run]) -> Cut:
+    def assemble(self, runs: Sequence[Repetition]) -> Cut:
         """The program in pieces: of each run all but the first and the last one, and what stands between runs."""
-        regions: list[Region] = []
-        places: list[Place] = []
-        pairs: list[Pair] = []
+        regions: list[ProgramRegion] = []
+        places: list[RegionPlace] = []
+        pairs: list[NeighbourPair] = []
 
-        def add(start: int, end: int, *, general: bool) -> Place:
+        def add(start: int, end: int, *, general: bool) -> RegionPlace:
             region, place = self.piece(start, end, f"region {len(regions)}", general=general)
             regions.append(region)
-            return Place(len(regions) - 1, place.inputs, place.constants, place.outputs)
+            return RegionPlace(len(regions) - 1, place.inputs, place.constants, place.outputs)
 
         done = 0
         for run in runs:
@@ -212,8 +212,8 @@ class _Pieces:
             own = [single]
             for start in range(first + run.period, run.end - run.period, run.period):
                 _, place = self.unnamed(start, start + run.period)
-                own.append(Place(single.region, place.inputs, place.constants, place.outputs))
-            pairs.append(Pair((own[0], own[1]), add(first, first + 2 * run.period, general=True), run))
+                own.append(RegionPlace(single.region, place.inputs, place.constants, place.outputs))
+            pairs.append(NeighbourPair((own[0], own[1]), add(first, first + 2 * run.period, general=True), run))
             places += own
             done = run.end - run.period
         places.append(add(done, len(self.live), general=False))
@@ -234,16 +234,16 @@ def _unread(term: Term) -> bool:
 class Filling:
     """What a region was found to equal: `terms` for its roots. `fill` puts it at a place of the program."""
 
-    region: Region
+    region: ProgramRegion
     terms: tuple[Term, ...]
     order: tuple[Term, ...] = field(repr=False)
 
     @staticmethod
-    def of(region: Region, terms: Sequence[Term]) -> Filling:
+    def of(region: ProgramRegion, terms: Sequence[Term]) -> Filling:
         """A filling, with the order of its terms worked out once."""
         return Filling(region, tuple(terms), tuple(topological(terms)))
 
-    def fill(self, place: Place, built: dict[Term, Term]) -> dict[Term, Term]:
+    def fill(self, place: RegionPlace, built: dict[Term, Term]) -> dict[Term, Term]:
         """Enter what the outputs of `place` are now into `built` (old term -> new one), which has its inputs; the terms by what they were
         in the region."""
         made = {standin: built.get(actual, actual) for standin, actual in zip(self.region.inputs, place.inputs, strict=True)}

@@ -11,7 +11,7 @@ CANDIDATES = 12  # distances that are tried, those between most pairs of equal w
 
 
 @dataclass(frozen=True)
-class Run:
+class Repetition:
     """Entries `start` to `end` (exclusive) of which each equals the one `period` before it, but for the first `period`."""
 
     start: int
@@ -24,12 +24,12 @@ class Run:
         return (self.end - self.start) // self.period
 
 
-def find_runs(signs: Sequence[int], times: int) -> list[Run]:
+def find_runs(signs: Sequence[int], times: int) -> list[Repetition]:
     """Runs of at least `times` periods, in order, that do not overlap: the one that saves most first, then what is left and right of it.
 
     O(n) for each run and candidate distance.
     """
-    found: list[Run] = []
+    found: list[Repetition] = []
     open_parts = [(0, len(signs))]
     while open_parts:
         low, high = open_parts.pop()
@@ -40,7 +40,7 @@ def find_runs(signs: Sequence[int], times: int) -> list[Run]:
     return sorted(found, key=lambda run: run.start)
 
 
-def _best(signs: Sequence[int], low: int, high: int, times: int) -> Run | None:
+def _best(signs: Sequence[int], low: int, high: int, times: int) -> Repetition | None:
     """The run that leaves out most entries; of almost equal ones the shortest period, whose multiples are runs too."""
     if high - low < times * SHORTEST:
         return None
@@ -58,12 +58,12 @@ def _best(signs: Sequence[int], low: int, high: int, times: int) -> Run | None:
     return min((run for run in runs if run.end - run.start >= 0.9 * most), key=lambda run: (run.period, run.start), default=None)
 
 
-def _longest(signs: Sequence[int], low: int, high: int, period: int) -> Run:
-    best, begin = Run(low, low, period), low
+def _longest(signs: Sequence[int], low: int, high: int, period: int) -> Repetition:
+    best, begin = Repetition(low, low, period), low
     for place in range(low + period, high + 1):
         if place < high and signs[place] == signs[place - period]:
             continue
         if place - begin > best.end - best.start:
-            best = Run(begin, place, period)
+            best = Repetition(begin, place, period)
         begin = place - period + 1
     return best

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from coset.egraph.child import Outcome, search_in_child
-from coset.egraph.growth import SILENT, Step, Watch
+from coset.egraph.child import SearchOutcome, search_in_child
+from coset.egraph.growth import SILENT, SearchStep, Watch
 from coset.egraph.limits import Limits
 from coset.egraph.log import Decoder
 from coset.egraph.request import Phase, Request
@@ -44,7 +44,7 @@ class Saturation:
     source: Mapping[Term, tuple[int, int]]
     decoder: Decoder | None = None
     warning: str = ""
-    growth: tuple[Step, ...] = ()
+    growth: tuple[SearchStep, ...] = ()
 
 
 def saturate(
@@ -57,10 +57,10 @@ def saturate(
         CosetError: a rule is unsound in a way that types show; the rule is named.
     """
     search = Search(Request(tuple(roots), tuple(equalities), tuple(phases), limits, logged, watch.counted))
-    steps: list[Step] = []
+    steps: list[SearchStep] = []
     watch.named(tuple(encoded.rule.name for encoded in search.rules))
 
-    def told(step: Step) -> None:
+    def told(step: SearchStep) -> None:
         steps.append(step)
         watch.step(step)
 
@@ -70,17 +70,17 @@ def saturate(
     return replace(decoded, growth=tuple(steps))
 
 
-def _in_process(search: Search, told: Callable[[Step], None]) -> Outcome:
+def _in_process(search: Search, told: Callable[[SearchStep], None]) -> SearchOutcome:
     """Where processes cannot fork: the same search, without a memory limit."""
     messages: list[tuple[str, Any]] = []
     serve(search, lambda message: told(message[1]) if message[0] == "step" else messages.append(message))
     kind, value = messages[-1]
     if kind == "error":
         raise value
-    return Outcome(value)
+    return SearchOutcome(value)
 
 
-def _decode(search: Search, snapshot: Snapshot, rules: tuple[Rule, ...], found: Outcome) -> Saturation:
+def _decode(search: Search, snapshot: Snapshot, rules: tuple[Rule, ...], found: SearchOutcome) -> Saturation:
     shared_types, shared_payloads = search.shared
     types = search.tables.types.values[:shared_types] + snapshot.new_types
     payloads = search.tables.payloads.values[:shared_payloads] + snapshot.new_payloads
@@ -109,7 +109,7 @@ def _decode(search: Search, snapshot: Snapshot, rules: tuple[Rule, ...], found: 
     )  # fmt: skip
 
 
-def _untouched(search: Search, rules: tuple[Rule, ...], found: Outcome) -> Saturation:
+def _untouched(search: Search, rules: tuple[Rule, ...], found: SearchOutcome) -> Saturation:
     """The input as an e-graph of its own: what is left when a limit came before the first checkpoint."""
     order = list(topological(search.request.roots))
     number = {term: i for i, term in enumerate(order)}

@@ -18,7 +18,7 @@ from coset.egraph.encode import (
     REFUSING,
     TYPING,
     EncodedRule,
-    Frame,
+    TableFrame,
     analysis_texts,
     apply_text,
     declarations,
@@ -29,7 +29,7 @@ from coset.egraph.encode import (
     rulesets,
 )
 from coset.egraph.graph_commands import graph_commands, static_facts
-from coset.egraph.growth import Counts, Step, step_of
+from coset.egraph.growth import Counts, SearchStep, step_of
 from coset.egraph.log import Recorder
 from coset.egraph.ranges import in_range, too_heavy
 from coset.egraph.relevance import relevant
@@ -60,7 +60,7 @@ class Search:
     rules: list[EncodedRule] = field(default_factory=list)  # by number
     plans: dict[int, dict[tuple[int, ...], tuple[int, ...] | None]] = field(default_factory=dict)
     heavy: dict[tuple[int, tuple[int, ...]], frozenset[int]] = field(default_factory=dict)  # by rule and key: nodes that it may not store
-    frames: dict[Frame, int] = field(default_factory=dict)  # the declared ones, and the most nodes that an applied right side has
+    frames: dict[TableFrame, int] = field(default_factory=dict)  # the declared ones, and the most nodes that an applied right side has
     waiting: dict[str | Edge, list[EncodedRule]] = field(default_factory=dict)  # rules by an op or edge that the e-graph lacks
     complete: dict[int, list[EncodedRule]] = field(default_factory=dict)  # by phase those that lack none
     sought: set[int] = field(default_factory=set)  # rules whose find rules are declared
@@ -72,7 +72,7 @@ class Search:
     refused: list[tuple[EncodedRule, tuple[int, ...]]] = field(default_factory=list)  # keys, of which egglog was `told` so many
     untyped: list[tuple[int, str]] = field(default_factory=list)  # rules whose sides had no types in a situation, since the last step
     told: int = 0
-    refusing: set[Frame] = field(default_factory=set)  # those whose rules that drop matches are declared
+    refusing: set[TableFrame] = field(default_factory=set)  # those whose rules that drop matches are declared
     sizes: dict[str, int] = field(default_factory=dict)  # rows of each table, when they were last counted
     asked: tuple[str, ...] = ()  # the facts about numbers that rules ask for: derived from when the first such rule is looked for
     recorder: Recorder | None = None
@@ -80,7 +80,7 @@ class Search:
     fractional: bool = False  # whether something is rounded, so that there may be a fraction
     apart: bool = False  # each rule that is applied has a ruleset of its own
     iterations: int = 0
-    steps: list[Step] = field(default_factory=list)
+    steps: list[SearchStep] = field(default_factory=list)
     counts: Counts | None = None
     started: float = field(default_factory=time.monotonic)
     reserve: float = 0.0  # s before the deadline that the last snapshot needs

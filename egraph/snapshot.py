@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from coset.egraph.heavy import Graph, free_classes, heavy_classes
+from coset.egraph.heavy import ReachedGraph, free_classes, heavy_classes
 from coset.egraph.log import Log
 from coset.rules.pattern import Application, Variable
 
@@ -73,7 +73,7 @@ def take(search: Search, stop: str) -> Snapshot:
     heavy: list[int] = []
     if search.heavy:
         given = (dense[value] for value in class_of_term.values() if value in dense)
-        graph = Graph(nodes, index, dense, free_classes(search, types, known, given))
+        graph = ReachedGraph(nodes, index, dense, free_classes(search, types, known, given))
         reached = {number: [row for row in rows if row[0] in dense] for number, rows in applied.items()}
         heavy = heavy_classes(search, graph, reached, situations, read)
     original = set(source.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from coset.extract.work import Sizes, flops_of, pieces_of
+from coset.extract.work import WorkSizes, flops_of, pieces_of
 from coset.ir.op import Attributes, Op
 from coset.ir.term import AttributeItems
 from coset.ir.types import DTYPES, TensorType, Type
@@ -21,7 +21,7 @@ class Pricer:
     def __init__(self, target: Target, binding: Mapping[str, int], *, printable: Printable | None = None) -> None:
         self.target = target
         self.printable = printable
-        self.sizes = Sizes(binding)
+        self.sizes = WorkSizes(binding)
         self._forms: dict[tuple[object, ...], Form | None] = {}
         self._seconds: dict[tuple[object, ...], float] = {}
 

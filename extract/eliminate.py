@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coset.extract.groups import Group
+from coset.extract.groups import StrongComponent
 from coset.extract.problem import Picks, Problem, cost_of, needed
 from coset.ir.op import Array
 
@@ -30,7 +30,7 @@ class _Table:
     values: Array
 
 
-def eliminate(problem: Problem, groups: Sequence[Group], *, width: int = WIDEST) -> Picks | None:
+def eliminate(problem: Problem, groups: Sequence[StrongComponent], *, width: int = WIDEST) -> Picks | None:
     """Picks of least cost for the classes that the roots need, or None where a class has more than `width` neighbours when its turn
     comes (or a root has no finite choice)."""
     order = None if any(len(group.scope) > width + 1 for group in groups) else _order(problem, groups, width)
@@ -59,7 +59,7 @@ def eliminate(problem: Problem, groups: Sequence[Group], *, width: int = WIDEST)
     return _picked(problem, groups, values)
 
 
-def _order(problem: Problem, groups: Sequence[Group], width: int) -> list[int] | None:
+def _order(problem: Problem, groups: Sequence[StrongComponent], width: int) -> list[int] | None:
     """The classes but the roots, one with fewest neighbours at a time; None where that is too many."""
     fixed = set(problem.roots)
     near: dict[int, set[int]] = {number: set() for number in range(len(problem.classes)) if number not in fixed}
@@ -91,7 +91,7 @@ def _order(problem: Problem, groups: Sequence[Group], width: int) -> list[int] |
     return order
 
 
-def _costs(group: Group) -> _Table:
+def _costs(group: StrongComponent) -> _Table:
     """What a group costs by which of its classes and of those outside are needed."""
     axis = {number: at for at, number in enumerate(group.outside)}
     costs = np.full((2,) * len(group.scope), np.inf)
@@ -124,7 +124,7 @@ def _sum(number: int, tables: Sequence[_Table]) -> _Table:
     return _Table(scope, total)
 
 
-def _picked(problem: Problem, groups: Sequence[Group], values: dict[int, int]) -> Picks | None:
+def _picked(problem: Problem, groups: Sequence[StrongComponent], values: dict[int, int]) -> Picks | None:
     """The picks that the values stand for, of the classes that the roots need."""
     picks: Picks = {}
     for group in groups:

@@ -22,7 +22,7 @@ from coset.extract.cost import Pricer
 from coset.extract.faces import faces_of
 from coset.extract.plain import saturated_of
 from coset.extract.problem import Picks, cost_of
-from coset.extract.solve import Effort, solve
+from coset.extract.solve import SolveEffort, solve
 from coset.extract.storage import Folded, folded
 from coset.ir.term import Term
 from coset.targets.target import Curve, Kernel, Rate, Target
@@ -38,7 +38,7 @@ Wanted = Callable[[Kernel], bool]
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredLink:
     """A link that took `seconds`: its chains of `lengths` links, as roots."""
 
     name: str
@@ -56,13 +56,13 @@ class Quality:
     error: float
 
 
-def predicted(case: Measured, target: Target) -> float:
+def predicted(case: MeasuredLink, target: Target) -> float:
     """Seconds of one link on `target`; infinite where it cannot run it."""
     short, long = (_priced(roots, target, {}) for roots in case.chains)
     return (long - short) / (case.lengths[1] - case.lengths[0])
 
 
-def quality(cases: Sequence[Measured], target: Target) -> Quality:
+def quality(cases: Sequence[MeasuredLink], target: Target) -> Quality:
     """How well `target` predicts the cases that it can run."""
     pairs = [(each.seconds, guess) for each in cases if isfinite(guess := predicted(each, target))]
     if len(pairs) < 3:
@@ -78,7 +78,7 @@ def every(_: Kernel) -> bool:
 
 def fit(
     target: Target,
-    cases: Sequence[Measured],
+    cases: Sequence[MeasuredLink],
     source: str,
     *,
     wanted: Wanted = every,
@@ -119,14 +119,14 @@ def _priced(roots: Sequence[Term], target: Target, chosen: Known) -> float:
         return cost_of(faces_of(plain.saturated, Pricer(target, {}), plain.folded).problem, plain.picks)
     saturated, _ = saturated_of(key)
     constants = folded(saturated, target)
-    solution = solve(faces_of(saturated, Pricer(target, {}), constants).problem, Effort())
+    solution = solve(faces_of(saturated, Pricer(target, {}), constants).problem, SolveEffort())
     if solution is None:
         return float("inf")
     chosen[key] = _Plain(saturated, constants, solution.picks)
     return solution.cost
 
 
-def _link(case: Measured, target: Target, chosen: Known) -> float:
+def _link(case: MeasuredLink, target: Target, chosen: Known) -> float:
     short, long = (_priced(roots, target, chosen) for roots in case.chains)
     return (long - short) / (case.lengths[1] - case.lengths[0])
 
@@ -179,14 +179,14 @@ def _with(target: Target, name: str, kernel: Kernel) -> Target:
     return replace(target, kernels={**target.kernels, name: kernel})
 
 
-def _touched(target: Target, name: str, cases: Sequence[Measured], chosen: Known) -> list[Measured]:
+def _touched(target: Target, name: str, cases: Sequence[MeasuredLink], chosen: Known) -> list[MeasuredLink]:
     """The cases whose price has to do with a kernel."""
     kernel = target.kernels[name]
     other = _with(target, name, _moved(kernel, dict.fromkeys(_numbers(kernel), exp(STEP)), ""))
     return [case for case in cases if abs(_link(case, other, chosen) - _link(case, target, chosen)) > STEP * 1e-3 * case.seconds]
 
 
-def _fitted(target: Target, name: str, cases: Sequence[Measured], source: str, chosen: Known) -> Kernel:
+def _fitted(target: Target, name: str, cases: Sequence[MeasuredLink], source: str, chosen: Known) -> Kernel:
     kernel = target.kernels[name]
     numbers = list(_numbers(kernel))
     neighbours = [(place, place + 1) for place, (one, next) in enumerate(pairwise(numbers)) if one[0] == next[0] and one[0] in CURVES]

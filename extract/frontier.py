@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from coset.extract.groups import Group
+from coset.extract.groups import StrongComponent
 from coset.extract.highs import dual_values
 from coset.extract.problem import Picks, Problem, needed
 from coset.ir.op import Array
@@ -33,12 +33,12 @@ Prices = dict[tuple[int, int], float]  # (user, class): what of the class's cost
 class _Step:
     """The states after a step: which state before each came from, and by which way (-1: nothing of the group is needed)."""
 
-    group: Group
+    group: StrongComponent
     parents: Array
     ways: Array
 
 
-def advance(problem: Problem, groups: Sequence[Group], upper: float, *, states: int = STATES) -> Picks | None:
+def advance(problem: Problem, groups: Sequence[StrongComponent], upper: float, *, states: int = STATES) -> Picks | None:
     """Picks of least cost for the classes that the roots need, none dearer than `upper`, the cost of a known solution; None where more
     than `states` sets come up."""
     order = _order(problem, groups)
@@ -56,7 +56,7 @@ def advance(problem: Problem, groups: Sequence[Group], upper: float, *, states: 
     return _picked(problem, steps)
 
 
-def _order(problem: Problem, groups: Sequence[Group]) -> list[Group] | None:
+def _order(problem: Problem, groups: Sequence[StrongComponent]) -> list[StrongComponent] | None:
     """Users first, and of those that may come next the one that widens the frontier least; None where it gets too wide."""
     home = {number: at for at, group in enumerate(groups) for number in group.members}
     users: list[set[int]] = [set() for _ in groups]
@@ -121,7 +121,7 @@ def _prices(problem: Problem) -> Prices:
     return {key: max(0.0, -float(found[row]) * unit) for key, row in places.items()}
 
 
-def _consistent(problem: Problem, order: Sequence[Group], prices: Prices) -> list[float]:
+def _consistent(problem: Problem, order: Sequence[StrongComponent], prices: Prices) -> list[float]:
     """What each class is worth: the least that a choice costs with what it is charged for its children. Lowers `prices` until no class
     is charged for more than that: then they bound from below whatever the solver's rounding was."""
     worth = [0.0] * len(problem.classes)
@@ -164,7 +164,7 @@ class _Walk:
         self.costs = np.zeros(1)
         self.least = np.full(1, sum(self.rest[root] for root in self.slot))  # the cost and what is left to pay at least
 
-    def step(self, group: Group) -> _Step | None:
+    def step(self, group: StrongComponent) -> _Step | None:
         """Compute `group` in every state that needs it; None where too many states are left."""
         for member in group.members:
             for number, price in self.charges[member]:

@@ -13,7 +13,7 @@ COMBINED = 4_096  # picks of a strong component that are tried
 
 
 @dataclass(frozen=True)
-class Way:
+class ComponentPicks:
     """Picks for some classes of a strong component, without a cycle: their cost, and the classes outside that they need."""
 
     cost: float
@@ -22,13 +22,13 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Group:
+class StrongComponent:
     """A strong component: its classes, the classes outside that some way needs, and its ways: of those that pick for the same classes
     the ones that no other beats."""
 
     members: tuple[int, ...]
     outside: tuple[int, ...]
-    ways: tuple[Way, ...]
+    ways: tuple[ComponentPicks, ...]
 
     @property
     def scope(self) -> tuple[int, ...]:
@@ -36,7 +36,7 @@ class Group:
         return (*self.members, *self.outside)
 
 
-def groups_of(problem: Problem) -> list[Group] | None:
+def groups_of(problem: Problem) -> list[StrongComponent] | None:
     """The strong components with their ways; None where one has too many."""
     edges = ((n, child) for n, choices in enumerate(problem.classes) for entry in choices for child in entry.children)
     components = sorted(sorted(component) for component in strong_components(edges, range(len(problem.classes))))
@@ -45,11 +45,11 @@ def groups_of(problem: Problem) -> list[Group] | None:
     found = []
     for members in components:
         ways = tuple(_ways(problem, members))
-        found.append(Group(tuple(members), tuple(sorted({child for way in ways for child in way.outside})), ways))
+        found.append(StrongComponent(tuple(members), tuple(sorted({child for way in ways for child in way.outside})), ways))
     return found
 
 
-def _ways(problem: Problem, members: Sequence[int]) -> list[Way]:
+def _ways(problem: Problem, members: Sequence[int]) -> list[ComponentPicks]:
     """Each is made from a smaller one by a class whose children it has: so none has a cycle, and what is no way is not looked at."""
     inside = set(members)
     below = {number: [inside.intersection(entry.children) for entry in problem.classes[number]] for number in members}
@@ -67,7 +67,7 @@ def _ways(problem: Problem, members: Sequence[int]) -> list[Way]:
                     if key not in found:
                         found[key] = more
                         pending.append(more)
-    kept: dict[tuple[int, ...], list[Way]] = {}  # by the classes that are picked
+    kept: dict[tuple[int, ...], list[ComponentPicks]] = {}  # by the classes that are picked
     for key in sorted(found):
         way = _way(problem, inside, [(number, index) for number, index in zip(members, key, strict=True) if index >= 0])
         rivals = kept.setdefault(tuple(number for number, _ in way.picks), [])
@@ -76,12 +76,12 @@ def _ways(problem: Problem, members: Sequence[int]) -> list[Way]:
     return [way for ways in kept.values() for way in ways]
 
 
-def _beats(way: Way, other: Way) -> bool:
+def _beats(way: ComponentPicks, other: ComponentPicks) -> bool:
     """True when `way`, which picks for the same classes, costs no more and needs nothing that the other does not."""
     return way.cost <= other.cost and way.outside <= other.outside
 
 
-def _way(problem: Problem, inside: set[int], picks: Sequence[tuple[int, int]]) -> Way:
+def _way(problem: Problem, inside: set[int], picks: Sequence[tuple[int, int]]) -> ComponentPicks:
     chosen = [problem.classes[number][index] for number, index in picks]
     outside = frozenset(child for entry in chosen for child in entry.children if child not in inside)
-    return Way(sum(entry.cost for entry in chosen), tuple(picks), outside)
+    return ComponentPicks(sum(entry.cost for entry in chosen), tuple(picks), outside)

@@ -22,7 +22,7 @@ PROVED = 1e-7  # ... of a cost and HiGHS's bound of it
 
 
 @dataclass(frozen=True)
-class Exact:
+class ExactSolution:
     """What the program found: `picks` (None: nothing better than the upper bound) and a lower bound of every solution's cost.
 
     `stop`: optimal, nodes (HiGHS's count of branches, or near enough) or time. The picks may have a cycle unless it is optimal.
@@ -149,7 +149,7 @@ def relaxed(problem: Problem, upper: float, marks: Landmarks) -> Landmarks:
     return Landmarks(bound, marks.sets, rises)
 
 
-def solve_exactly(problem: Problem, upper: float, *, nodes: int, seconds: float, near: float = 0.0) -> Exact:
+def solve_exactly(problem: Problem, upper: float, *, nodes: int, seconds: float, near: float = 0.0) -> ExactSolution:
     """The cheapest picks below `upper` (the cost of a known solution), up to the share `near` of their cost.
 
     HiGHS is limited by `nodes` branches, which is deterministic; `seconds` is a safety limit over all rounds.
@@ -179,24 +179,24 @@ def solve_exactly(problem: Problem, upper: float, *, nodes: int, seconds: float,
         ended = result.status == 0
         stop = "optimal" if ended else "time" if time.monotonic() >= end else "nodes"
         if result.x is None:
-            return Exact(None, bound, stop)
+            return ExactSolution(None, bound, stop)
         picks = program.picks(result.x)
         cycles = _cycles(problem, picks)
         if not cycles:
             return _without_cycles(problem, picks, bound, upper, "" if ended else stop)
         if not ended:
-            return Exact(picks, bound, stop)
+            return ExactSolution(picks, bound, stop)
         for cycle in cycles:
             program.cut(cycle)
     raise AssertionError("order variables left a cycle")
 
 
-def _without_cycles(problem: Problem, picks: Picks, bound: float, upper: float, stop: str) -> Exact:
+def _without_cycles(problem: Problem, picks: Picks, bound: float, upper: float, stop: str) -> ExactSolution:
     """The answer where picks have no cycle; `stop`: why the search for better ones ended, empty where it had none left to look at."""
     cost = cost_of(problem, picks)
     bound = min(bound, cost)
     stop = stop or ("nodes" if bound < cost * (1 - PROVED) else "optimal")
-    return Exact(picks if cost < upper * (1 - SAME) else None, bound, stop)
+    return ExactSolution(picks if cost < upper * (1 - SAME) else None, bound, stop)
 
 
 def _cycles(problem: Problem, picks: Picks) -> list[list[int]]:

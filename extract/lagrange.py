@@ -27,7 +27,7 @@ SLACK = 1e-9  # what rounding may do to a bound
 
 
 @dataclass(frozen=True)
-class Priced:
+class LagrangeBound:
     """The bound; for every class the choice that is cheapest at the prices that gave it; for every choice how far the bound rises when
     it is taken; and all choices (class, choice) by that, the least first."""
 
@@ -102,7 +102,7 @@ class _Relaxed:
         broken = np.bincount(self.rows, taken[self.columns], len(self.child)) - used[self.child]
         return bound, broken, np.bincount(self.pairs, taken[self.pair_columns], self.pair_count) - 1.0
 
-    def priced(self, bound: float, prices: Array, fines: Array) -> Priced:
+    def priced(self, bound: float, prices: Array, fines: Array) -> LagrangeBound:
         """What is read off prices."""
         charged = self._fined(prices, fines)
         _, picks = self.picked(charged)
@@ -114,10 +114,10 @@ class _Relaxed:
         owners = self.owner[ranked]
         pairs = zip(owners.tolist(), (ranked - self.first[owners]).tolist(), strict=True)
         by_class = [each.tolist() for each in np.split(rises, self.first[1:])]
-        return Priced(max(0.0, bound * (1 - SLACK)), dict(enumerate((picks - self.first).tolist())), by_class, list(pairs))
+        return LagrangeBound(max(0.0, bound * (1 - SLACK)), dict(enumerate((picks - self.first).tolist())), by_class, list(pairs))
 
 
-def price(problem: Problem, upper: float, *, steps: int = STEPS, end: float = float("inf")) -> Priced:
+def price(problem: Problem, upper: float, *, steps: int = STEPS, end: float = float("inf")) -> LagrangeBound:
     """The bound after `steps` (0 when they found none), where a solution costs `upper`. Stops at the time `end`."""
     relaxed = _Relaxed(problem)
     prices, fines = relaxed.start(), np.zeros(relaxed.pair_count)

@@ -14,7 +14,7 @@ from coset.egraph.saturated import Saturated
 from coset.extract.cost import Pricer
 from coset.extract.faces import ITSELF, Faces, Origin, faces_of
 from coset.extract.problem import Choice, Picks, Problem, needed
-from coset.extract.solve import Effort, solve
+from coset.extract.solve import SolveEffort, solve
 from coset.extract.storage import Folded
 from coset.ir.evaluate import describe
 from coset.ir.term import INPUT, intern
@@ -114,7 +114,7 @@ class Machines:
         roots = tuple(layout.own + root for root in own.problem.roots)
         return _Together(Problem([tuple(choices) for choices in classes], roots), origins, layout, (own, there))
 
-    def without_transfers(self, faces: Faces, effort: Effort) -> tuple[Picks | None, float]:
+    def without_transfers(self, faces: Faces, effort: SolveEffort) -> tuple[Picks | None, float]:
         """The program that is cheapest where values cross for nothing, placed as well as it can be: a start for the search of the whole;
         and what it costs at least, which nothing undercuts where values cross at a price. Nothing and 0 where there is one machine."""
         if not isinstance(faces, _Together):

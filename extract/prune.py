@@ -18,7 +18,7 @@ PAIRWISE_CHOICES = 200  # above, only choices without children are tried as domi
 
 
 @dataclass(frozen=True)
-class Part:
+class ProblemPart:
     """A problem of its own: `problem` with classes 0..k-1, which are `classes[i]` of the whole."""
 
     classes: tuple[int, ...]
@@ -26,14 +26,14 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Pruned:
+class PrunedProblem:
     """Parts whose best solutions make a best solution of `whole`.
 
     `kept[c]` are the choices that class c still has; every class outside the parts has one.
     """
 
     whole: Problem
-    parts: tuple[Part, ...]
+    parts: tuple[ProblemPart, ...]
     kept: Mapping[int, tuple[int, ...]]
     dominator: Mapping[tuple[int, int], int]
 
@@ -75,7 +75,7 @@ def _solves(problem: Problem, picks: Picks) -> bool:
     return True
 
 
-def prune(problem: Problem) -> Pruned | None:
+def prune(problem: Problem) -> PrunedProblem | None:
     """`problem` without what cannot win, in independent parts; None when a root has no finite choice.
 
     Dropped: choices that need themselves or something infinite, classes that no root reaches, and choices that another
@@ -110,7 +110,7 @@ def prune(problem: Problem) -> Pruned | None:
         if before == (sum(len(work[number]) for number in live), len(live), len(must), len(inlined)):
             break
     kept = {number: tuple(sorted(choices)) for number, choices in work.items()}
-    return Pruned(problem, _parts(work, live, must, component), kept, dominator)
+    return PrunedProblem(problem, _parts(work, live, must, component), kept, dominator)
 
 
 def _reduced(
@@ -181,7 +181,7 @@ def _inline_if_free(number: int, choices: Work, inlined: dict[int, frozenset[int
             inlined[number] = children
 
 
-def _parts(work: Mapping[int, Work], live: set[int], must: set[int], component: Mapping[int, int]) -> tuple[Part, ...]:
+def _parts(work: Mapping[int, Work], live: set[int], must: set[int], component: Mapping[int, int]) -> tuple[ProblemPart, ...]:
     """Connected components once the classes that every solution needs are roots of their own."""
     inner: dict[int, list[tuple[float, frozenset[int]]]] = {}
     for number in sorted(live):
@@ -191,7 +191,7 @@ def _parts(work: Mapping[int, Work], live: set[int], must: set[int], component: 
     for members in sorted(sorted(group) for group in connected_components(links, inner)):
         place = {number: local for local, number in enumerate(members)}
         classes = tuple(tuple(Choice(cost, tuple(sorted(place[c] for c in children))) for cost, children in inner[n]) for n in members)
-        parts.append(Part(tuple(members), Problem(classes, tuple(place[n] for n in members if n in must))))
+        parts.append(ProblemPart(tuple(members), Problem(classes, tuple(place[n] for n in members if n in must))))
     return tuple(parts)
 
 

@@ -10,8 +10,8 @@ from functools import partial
 from coset.egraph.saturated import ENode
 from coset.extract.climb import Climbed, climb
 from coset.extract.problem import Choice, Picks, Problem
-from coset.extract.select import Choices, Selection, rebuilt
-from coset.extract.solve import Effort, solve
+from coset.extract.select import FaceChoices, Selection, rebuilt
+from coset.extract.solve import SolveEffort, solve
 from coset.ir.term import Term
 from coset.ir.types import Type
 
@@ -21,7 +21,7 @@ Least = Callable[[ENode, Type, tuple[Type, ...]], float]
 """(op, its result, its operands) -> seconds that it adds to every program that has it."""
 MOST = 200  # programs that are judged ..
 WORK = 100_000  # .. and classes of all of them together: judging a program takes about 0.1 ms for each
-BOUNDING = Effort(states=0, nodes=0, seconds=5.0)  # most choices of the problem that bounds cost nothing: it falls apart
+BOUNDING = SolveEffort(states=0, nodes=0, seconds=5.0)  # most choices of the problem that bounds cost nothing: it falls apart
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def refine(selection: Selection, judge: JudgeTerms, least: Least, *, rough: Judg
     return Refined(selection, found.cost, bound, found.judged)
 
 
-def _kind(choices: Choices, number: int, index: int) -> Hashable:
+def _kind(choices: FaceChoices, number: int, index: int) -> Hashable:
     origin = choices.faces.origins[number][index]
     if origin.node < 0:
         return origin.node
@@ -82,7 +82,7 @@ def _kind(choices: Choices, number: int, index: int) -> Hashable:
     return node.op, node.attributes, node.regions, choices.saturated.types[origin.eclass]
 
 
-def _bound(choices: Choices, least: Least) -> float:
+def _bound(choices: FaceChoices, least: Least) -> float:
     """What no program of the e-graph undercuts: the cheapest where each op costs only what it adds to every program."""
     saturated = choices.saturated
     classes = []

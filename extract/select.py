@@ -16,7 +16,7 @@ from coset.extract.heavy import without_heavy
 from coset.extract.placement import Machines, Placement
 from coset.extract.plain import is_constant, saturated_of
 from coset.extract.problem import Choice, Picks, Problem, cost_of, needed
-from coset.extract.solve import Effort, Solution, solve
+from coset.extract.solve import Solution, SolveEffort, solve
 from coset.extract.storage import BROADCAST, Folded, folded, is_static
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
@@ -24,12 +24,12 @@ from coset.ir.term import Term, intern
 from coset.ir.types import AbsentType, Type
 from coset.targets.target import Target
 
-DEFAULT = Effort()
+DEFAULT = SolveEffort()
 Watch = Callable[[Named], None]
 
 
 @dataclass(frozen=True)
-class Choices:
+class FaceChoices:
     """What a selection was chosen from: `picks` of `faces`, whose values made at build time are `constants`. `start`: the picks of the
     input program, where the target can run it."""
 
@@ -61,7 +61,7 @@ class Selection:
     storable: frozenset[Term]
     assumed: Mapping[str, int] = field(default_factory=dict)
     placement: Placement = field(default_factory=Placement)
-    choices: Choices | None = field(default=None, repr=False, compare=False)
+    choices: FaceChoices | None = field(default=None, repr=False, compare=False)
 
     @property
     def gap(self) -> float:
@@ -70,7 +70,7 @@ class Selection:
 
 
 def select(
-    saturated: Saturated, target: Target, binding: Mapping[str, int], limits: Limits | None = None, *, effort: Effort = DEFAULT,
+    saturated: Saturated, target: Target, binding: Mapping[str, int], limits: Limits | None = None, *, effort: SolveEffort = DEFAULT,
     printable: Printable | None = None, watch: Watch | None = None, byte_price: float = 0.0,
 ) -> Selection:  # fmt: skip
     """The cheapest program found: `binding` gives numbers to the dim symbols.
@@ -101,7 +101,7 @@ def select(
             solution = replace(solution, picks=priced.picks, cost=cost, method="search")  # best at that price, in seconds only good
     input_cost = _input_cost(saturated, machines, effort)
     method = "input" if solution.picks == start and solution.method not in ("pruned", "exact") else solution.method
-    choices = Choices(saturated, faces, constants, solution.picks, start)
+    choices = FaceChoices(saturated, faces, constants, solution.picks, start)
     terms, chosen, storable = rebuilt(choices, solution.picks)
     placement = machines.placement(saturated, faces, constants, solution.picks)
     return Selection(
@@ -110,7 +110,7 @@ def select(
 
 
 def _with_constants(
-    saturated: Saturated, machines: Machines, constants: Folded, effort: Effort
+    saturated: Saturated, machines: Machines, constants: Folded, effort: SolveEffort
 ) -> tuple[Folded, Faces, Picks | None, Solution]:
     """The problem with its solution, and what it starts from; constants that are too large are stored if there is none without them.
 
@@ -130,7 +130,7 @@ def _with_constants(
     return constants, faces, start, solution
 
 
-def _solved(machines: Machines, faces: Faces, effort: Effort, start: Picks | None) -> Solution | None:
+def _solved(machines: Machines, faces: Faces, effort: SolveEffort, start: Picks | None) -> Solution | None:
     """The solution of the problem of one machine or two, which starts from the input or from what is best without transfers."""
     placed, bound = machines.without_transfers(faces, effort)
     starts = [picks for picks in (start, placed) if picks is not None]
@@ -155,7 +155,7 @@ def _name(saturated: Saturated, origin: Origin) -> str:
     return "folded" if origin.node == FOLDED else saturated.nodes[origin.eclass][origin.node].op.name
 
 
-def reprice(terms: Sequence[Term], target: Target, binding: Mapping[str, int], *, effort: Effort = DEFAULT) -> float:
+def reprice(terms: Sequence[Term], target: Target, binding: Mapping[str, int], *, effort: SolveEffort = DEFAULT) -> float:
     """Predicted seconds of a plain program, priced as `select` prices: shared terms once, constants nothing, views free.
 
     Infinite when the target cannot run it.
@@ -174,7 +174,7 @@ def _first_source(saturated: Saturated) -> dict[int, int]:
     return first
 
 
-def _source_picks(saturated: Saturated, faces: Faces, effort: Effort) -> Picks | None:
+def _source_picks(saturated: Saturated, faces: Faces, effort: SolveEffort) -> Picks | None:
     """The input program as picks of the whole problem; None where the target cannot run it."""
     first = _first_source(saturated)
     kept = [
@@ -185,7 +185,7 @@ def _source_picks(saturated: Saturated, faces: Faces, effort: Effort) -> Picks |
     return None if solution is None else {number: kept[number][index] for number, index in solution.picks.items()}
 
 
-def _input_cost(saturated: Saturated, machines: Machines, effort: Effort) -> float:
+def _input_cost(saturated: Saturated, machines: Machines, effort: SolveEffort) -> float:
     """The input program with every one of its terms paid, also those that the e-graph found equal to another or constant.
 
     Where the input has two equal terms, `source` does not say which of them a user reads: the first is taken.
@@ -217,7 +217,7 @@ def _stored_whatever_size(saturated: Saturated, constants: Folded) -> Folded:
     return Folded(classes, frozenset(number for number in classes if is_static(saturated, number)), constants.picks)
 
 
-def rebuilt(choices: Choices, picks: Picks) -> tuple[tuple[Term, ...], dict[int, int], frozenset[Term]]:
+def rebuilt(choices: FaceChoices, picks: Picks) -> tuple[tuple[Term, ...], dict[int, int], frozenset[Term]]:
     """The terms of the roots under `picks`, operands first; class -> e-node taken for it; the terms that are to be stored."""
     saturated, faces, constants = choices.saturated, choices.faces, choices.constants
     terms: dict[int, Term] = {}

@@ -15,8 +15,8 @@ from coset.extract.groups import groups_of
 from coset.extract.ilp import relaxed, solve_exactly, trivial_bound
 from coset.extract.landmarks import landmarks
 from coset.extract.problem import Picks, Problem, cost_of
-from coset.extract.prune import Part, prune
-from coset.extract.wide import Found, search, without_dear
+from coset.extract.prune import ProblemPart, prune
+from coset.extract.wide import WidePicks, search, without_dear
 
 BRANCH_STEPS = 3_000  # of the plain search (about 20 ms) before HiGHS is asked
 SAME = 1e-9  # relative difference of costs that are one
@@ -26,7 +26,7 @@ PROVED = METHODS[:2]
 
 
 @dataclass(frozen=True)
-class Effort:
+class SolveEffort:
     """When extraction stops trying: a part is solved by elimination where that joins at most `width` classes at once (0: never), and
     over frontiers where at most `states` sets come up (0: never) in one with at most `relaxed` choices. For any other there is a search
     and a bound, which the linear relaxation makes better in one of that size; only one with at most `choices` choices is given to HiGHS,
@@ -62,7 +62,7 @@ class Solution:
         return 0.0 if self.cost <= 0 else max(0.0, (self.cost - self.lower_bound) / self.cost)
 
 
-def solve(problem: Problem, effort: Effort, *, start: Picks | None = None) -> Solution | None:
+def solve(problem: Problem, effort: SolveEffort, *, start: Picks | None = None) -> Solution | None:
     """The cheapest picks that the effort allows, never dearer than `start` (a known solution); None when a root has none."""
     pruned = prune(problem)
     if pruned is None:
@@ -94,7 +94,7 @@ def solve(problem: Problem, effort: Effort, *, start: Picks | None = None) -> So
     return Solution(picks, cost, min(bound, cost), method)
 
 
-def _is_large(problem: Problem, effort: Effort) -> bool:
+def _is_large(problem: Problem, effort: SolveEffort) -> bool:
     return _size(problem) > max(1, effort.choices)
 
 
@@ -102,7 +102,7 @@ def _size(problem: Problem) -> int:
     return sum(map(len, problem.classes))
 
 
-def _solve_part(part: Part, start: Picks | None, effort: Effort, end: float) -> Solution:
+def _solve_part(part: ProblemPart, start: Picks | None, effort: SolveEffort, end: float) -> Solution:
     problem = part.problem
     size = _size(problem)
     if size == len(problem.classes):
@@ -135,7 +135,7 @@ def _solve_part(part: Part, start: Picks | None, effort: Effort, end: float) -> 
     return _searched(problem, found, effort, end)
 
 
-def _searched(problem: Problem, known: Picks, effort: Effort, end: float) -> Solution:
+def _searched(problem: Problem, known: Picks, effort: SolveEffort, end: float) -> Solution:
     """The solution by search from `known` picks, then by what it leaves open: the rest, or a linear program."""
     size = _size(problem)
     searched = search(problem, known, end=end)
@@ -153,7 +153,7 @@ def _searched(problem: Problem, known: Picks, effort: Effort, end: float) -> Sol
     return _by_program(problem, marked, effort.nodes * 1_000 // size, effort.near if size > 1_000 else 0.0, end)
 
 
-def _marked(searched: Found, cost: float, effort: Effort) -> Found:
+def _marked(searched: WidePicks, cost: float, effort: SolveEffort) -> WidePicks:
     """With the bound of landmarks, where that is the better one, and without the choices that they show to be too dear."""
     marks = landmarks(searched.left.problem, known=searched.bound)
     if searched.bound < marks.bound < cost * (1 - SAME) and _size(searched.left.problem) <= effort.relaxed:
@@ -163,7 +163,7 @@ def _marked(searched: Found, cost: float, effort: Effort) -> Found:
     return replace(searched, bound=max(searched.bound, marks.bound), left=without_dear(searched.left, marks.bound, marks.rises, cost))
 
 
-def _of_the_rest(problem: Problem, searched: Found, effort: Effort, end: float) -> Solution:
+def _of_the_rest(problem: Problem, searched: WidePicks, effort: SolveEffort, end: float) -> Solution:
     """The best of the choices that a better solution may have, a problem of its own."""
     cost = cost_of(problem, searched.picks)
     left = searched.left
@@ -179,7 +179,7 @@ def _of_the_rest(problem: Problem, searched: Found, effort: Effort, end: float) 
     return Solution(picks, cost, cost if rest.method in PROVED else min(bound, cost), "exact" if rest.method in PROVED else rest.method)
 
 
-def _by_program(problem: Problem, searched: Found, nodes: int, near: float, end: float) -> Solution:
+def _by_program(problem: Problem, searched: WidePicks, nodes: int, near: float, end: float) -> Solution:
     """What HiGHS finds among the choices that a better solution may have."""
     cost = cost_of(problem, searched.picks)
     exact = solve_exactly(searched.left.problem, cost, nodes=max(1, nodes), near=near, seconds=max(0.0, end - time.monotonic()))

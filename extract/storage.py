@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from coset.egraph.saturated import ENode, Saturated
 from coset.extract.greedy import tree_order
 from coset.extract.problem import Choice, Picks, Problem
-from coset.extract.work import Sizes
+from coset.extract.work import WorkSizes
 from coset.ir.op import Op
 from coset.ir.term import CONSTANT, AttributeItems
 from coset.ir.types import AbsentType, TensorType
@@ -33,7 +33,7 @@ def folded(saturated: Saturated, target: Target) -> Folded:
     Else only what is worth storing. Left out: what would be larger than the target's `Storing` allows or is kept by it, and a broadcast
     as such (but for splats, which are printed as constants), since most users read it as a view and folding would store it.
     """
-    sizes = Sizes({})
+    sizes = WorkSizes({})
     known = {number for number in saturated.constant if is_static(saturated, number)}
     classes = [_choices(saturated, number, known, sizes) for number in range(len(saturated.nodes))]
     order, found, _ = tree_order(Problem([[entry for _, entry in choices] for choices in classes], ()), [1] * len(classes))
@@ -71,7 +71,7 @@ def is_static(saturated: Saturated, number: int) -> bool:
     return isinstance(type, TensorType) and type.static is not None
 
 
-def _choices(saturated: Saturated, number: int, known: set[int], sizes: Sizes) -> list[tuple[int, Choice]]:
+def _choices(saturated: Saturated, number: int, known: set[int], sizes: WorkSizes) -> list[tuple[int, Choice]]:
     """The e-nodes over constants only, at the price of computing them: the bytes that they make."""
     if isinstance(saturated.types[number], AbsentType):
         return [(0, Choice(0.0, ()))]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from coset.extract.core import best_near
 from coset.extract.forwards import without_forwards
 from coset.extract.greedy import tree_order
-from coset.extract.lagrange import Priced, price
+from coset.extract.lagrange import LagrangeBound, price
 from coset.extract.moves import Moves
 from coset.extract.problem import Picks, Problem, cost_of
 
@@ -30,7 +30,7 @@ class Left:
 
 
 @dataclass(frozen=True)
-class Found:
+class WidePicks:
     """The best picks found, a bound that no solution undercuts, what could still be better, and whether the time stopped the search."""
 
     picks: Picks
@@ -39,7 +39,7 @@ class Found:
     stopped: bool
 
 
-def search(problem: Problem, start: Picks, *, end: float = float("inf")) -> Found:
+def search(problem: Problem, start: Picks, *, end: float = float("inf")) -> WidePicks:
     """Picks no dearer than `start`, the picks of a solution. What the time `end` stops is the best so far, with what bound there is."""
     upper = cost_of(problem, start)
     left = Left(*without_forwards(problem))
@@ -52,7 +52,7 @@ def search(problem: Problem, start: Picks, *, end: float = float("inf")) -> Foun
     stopped = time.monotonic() > end
     picks = start if climb.best is None or climb.cost >= upper else left.put_back(climb.best)
     cost = min(climb.cost, upper)
-    return Found(picks, min(priced.bound, cost), without_dear(left, priced.bound, priced.rises, cost), stopped)
+    return WidePicks(picks, min(priced.bound, cost), without_dear(left, priced.bound, priced.rises, cost), stopped)
 
 
 class _Climb:
@@ -72,13 +72,13 @@ class _Climb:
         """True when there is nothing better, or no time."""
         return self.best is None or self.cost - bound <= SAME * self.cost or time.monotonic() > self.end
 
-    def follow(self, priced: Priced) -> None:
+    def follow(self, priced: LagrangeBound) -> None:
         """From the picks that the prices suggest."""
         moves = Moves(self.problem, self.picks, self.order, self.trees)
         moves.follow(priced.picks)
         self._improve(moves, moves.acyclic.ordered()[::-1])
 
-    def move_in_core(self, priced: Priced, share: float) -> bool:
+    def move_in_core(self, priced: LagrangeBound, share: float) -> bool:
         """From the best of a core; False when it was too wide to be solved."""
         assert self.best is not None
         near, complete = best_near(self.problem, self.best, priced.ranked[: int(share * len(priced.ranked))])

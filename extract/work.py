@@ -18,7 +18,7 @@ ROW = 300  # FLOP of a rotation that take as long as the beginning of a row (`py
 PANEL = 16  # columns that MLAS multiplies at once: a product with fewer costs as much
 
 
-class Sizes:
+class WorkSizes:
     """Numbers for dims and types under one binding, remembered by type."""
 
     def __init__(self, binding: Mapping[str, int]) -> None:
@@ -60,7 +60,7 @@ class Sizes:
 
 
 @dataclass(frozen=True)
-class Product:
+class ContractionWork:
     """A contraction as batches of [rows, depth] x [depth, columns]. `panel`: the columns that a kernel without tiles works on at once."""
 
     batch: float
@@ -77,49 +77,49 @@ class Product:
         return 2 * self.batch * prod(ceil(size / tile) * tile for size, tile in sizes)
 
 
-Contraction = Callable[[Attributes, Type, Sequence[Type], Sizes], Product]
+Contraction = Callable[[Attributes, Type, Sequence[Type], WorkSizes], ContractionWork]
 
 
-def _dot(attributes: Attributes, _: Type, operands: Sequence[Type], sizes: Sizes) -> Product:
+def _dot(attributes: Attributes, _: Type, operands: Sequence[Type], sizes: WorkSizes) -> ContractionWork:
     lhs, rhs = operands[0], operands[1]
     assert isinstance(lhs, TensorType) and isinstance(rhs, TensorType)
     batch = sizes.product([lhs.dims[axis] for axis in attributes["lhs_batch"]])
     depth = sizes.product([lhs.dims[axis] for axis in attributes["lhs_contract"]])
     each = max(1.0, batch * depth)
-    return Product(batch, sizes.elements(lhs) / each, depth, sizes.elements(rhs) / each)
+    return ContractionWork(batch, sizes.elements(lhs) / each, depth, sizes.elements(rhs) / each)
 
 
-def _gemm(attributes: Attributes, _: Type, operands: Sequence[Type], sizes: Sizes) -> Product:
+def _gemm(attributes: Attributes, _: Type, operands: Sequence[Type], sizes: WorkSizes) -> ContractionWork:
     a, b = operands[0], operands[1]
     assert isinstance(a, TensorType) and isinstance(b, TensorType)
     rows, depth = reversed(a.dims) if attributes["transA"] else a.dims
-    return Product(1, sizes.number(rows), sizes.number(depth), sizes.number(b.dims[0 if attributes["transB"] else 1]))
+    return ContractionWork(1, sizes.number(rows), sizes.number(depth), sizes.number(b.dims[0 if attributes["transB"] else 1]))
 
 
-def _convolution(attributes: Attributes, result: Type, operands: Sequence[Type], sizes: Sizes) -> Product:
+def _convolution(attributes: Attributes, result: Type, operands: Sequence[Type], sizes: WorkSizes) -> ContractionWork:
     """Every result element sums over one filter; columns are the channels of a group. Kernels without tiles pad none of them: what they
     lose on few channels is in their rates."""
     weight = operands[1]
     assert isinstance(weight, TensorType)
     groups: int = attributes["group"] if "group" in attributes else attributes["feature_group_count"]
     channels = max(1.0, float(sizes.number(weight.dims[0])))
-    return Product(groups, sizes.elements(result) / channels, sizes.product(weight.dims[1:]), channels / groups, panel=0)
+    return ContractionWork(groups, sizes.elements(result) / channels, sizes.product(weight.dims[1:]), channels / groups, panel=0)
 
 
-def _transposed_convolution(attributes: Attributes, _: Type, operands: Sequence[Type], sizes: Sizes) -> Product:
+def _transposed_convolution(attributes: Attributes, _: Type, operands: Sequence[Type], sizes: WorkSizes) -> ContractionWork:
     """Every element of x is spread by one filter."""
     x, weight = operands[0], operands[1]
     assert isinstance(x, TensorType) and isinstance(weight, TensorType)
     groups, channels = attributes["group"], max(1.0, float(sizes.number(x.dims[1])))
-    return Product(groups, sizes.elements(x) / channels, channels / groups, sizes.product(weight.dims[1:]), panel=0)
+    return ContractionWork(groups, sizes.elements(x) / channels, channels / groups, sizes.product(weight.dims[1:]), panel=0)
 
 
-def _filter_gradient(attributes: Attributes, result: Type, operands: Sequence[Type], sizes: Sizes) -> Product:
+def _filter_gradient(attributes: Attributes, result: Type, operands: Sequence[Type], sizes: WorkSizes) -> ContractionWork:
     """Every element of a filter sums over one channel of g."""
     g = operands[1]
     assert isinstance(g, TensorType) and isinstance(result, TensorType)
     groups, channels = attributes["group"], max(1.0, float(sizes.number(g.dims[1])))
-    return Product(groups, channels / groups, sizes.elements(g) / channels, sizes.product(result.dims[1:]), panel=0)
+    return ContractionWork(groups, channels / groups, sizes.elements(g) / channels, sizes.product(result.dims[1:]), panel=0)
 
 
 CONTRACTIONS: dict[str, Contraction] = {
@@ -133,7 +133,7 @@ CONTRACTIONS: dict[str, Contraction] = {
 }
 
 
-def _self_attention(attributes: Attributes, _: Type, operands: Sequence[Type], sizes: Sizes) -> tuple[float, float]:
+def _self_attention(attributes: Attributes, _: Type, operands: Sequence[Type], sizes: WorkSizes) -> tuple[float, float]:
     """The projections, the scores, their softmax, and the weighted values. Each product of a head has as many rows as a sequence."""
     x, weights = operands[0], operands[1]
     assert isinstance(x, TensorType) and isinstance(weights, TensorType)
@@ -144,19 +144,19 @@ def _self_attention(attributes: Attributes, _: Type, operands: Sequence[Type], s
     return 2.0 * batch * length * depth * projected + scores, float(length)
 
 
-def _rotated_heads(_: Attributes, result: Type, operands: Sequence[Type], sizes: Sizes) -> tuple[float, float]:
+def _rotated_heads(_: Attributes, result: Type, operands: Sequence[Type], sizes: WorkSizes) -> tuple[float, float]:
     """Two products and a sum for each element, and what each row takes whatever it holds."""
     assert isinstance(result, TensorType)
     return 3 * sizes.elements(result) + ROW * sizes.product(result.dims[:-1]), float("inf")
 
 
-KERNELS: dict[str, Callable[[Attributes, Type, Sequence[Type], Sizes], tuple[float, float]]] = {
+KERNELS: dict[str, Callable[[Attributes, Type, Sequence[Type], WorkSizes], tuple[float, float]]] = {
     "ort.SelfAttention": _self_attention,
     **dict.fromkeys(("ort.RotatedHeads", "ort.RotatedSequences", "ort.RotatedParts", "ort.RotatedSequenceParts"), _rotated_heads),
 }
 
 
-def pieces_of(op: Op, attributes: Attributes, result: Type, operands: Sequence[Type], sizes: Sizes) -> float:
+def pieces_of(op: Op, attributes: Attributes, result: Type, operands: Sequence[Type], sizes: WorkSizes) -> float:
     """The pieces that a runtime goes through one by one: products of a batch beyond the first, operands that are joined, a slice."""
     contraction = CONTRACTIONS.get(op.name)
     if contraction is not None:
@@ -165,7 +165,7 @@ def pieces_of(op: Op, attributes: Attributes, result: Type, operands: Sequence[T
 
 
 def flops_of(
-    op: Op, attributes: Attributes, result: Type, operands: Sequence[Type], sizes: Sizes, tiles: Tiles | None = None
+    op: Op, attributes: Attributes, result: Type, operands: Sequence[Type], sizes: WorkSizes, tiles: Tiles | None = None
 ) -> tuple[float, float]:
     """FLOP, those that `tiles` pad a contraction with among them, and its rows (infinite for other ops, which have no panels to fill)."""
     contraction = CONTRACTIONS.get(op.name)

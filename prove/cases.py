@@ -9,12 +9,12 @@ from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
 from coset.ir.term import Term, topological
 from coset.prove import numbers
-from coset.prove.decisions import Case, Untold, decided
+from coset.prove.decisions import ProofCase, Untold, decided
 from coset.prove.sample import sides
 from coset.rules.algebra import Literal
 from coset.rules.attempts import symbols_of
 from coset.rules.expansion import Unsettled
-from coset.rules.instance import Instance, Search
+from coset.rules.instance import Instance, InstanceSearch
 from coset.rules.instances import instances
 from coset.rules.parts import parts
 from coset.rules.rule import Rule
@@ -24,7 +24,7 @@ from coset.rules.uses import expressions
 MOST_IDLE = 20_000  # instances that do not fire with symbols, for which numbers are tried
 
 
-def cases_of(rule: Rule, search: Search, any_number: numbers.Marked | None) -> Iterator[Case]:
+def cases_of(rule: Rule, search: InstanceSearch, any_number: numbers.Marked | None) -> Iterator[ProofCase]:
     """Both sides of the instances, for any number in the place of each that the rule takes."""
     for case in (each for whole in _instances(rule, search) for each in _by_root(rule, whole)):
         if any_number is None:
@@ -39,7 +39,7 @@ def cases_of(rule: Rule, search: Search, any_number: numbers.Marked | None) -> I
             search.gaps.add("sizes that a definition tells apart")
 
 
-def _by_root(rule: Rule, case: Case) -> list[Case]:
+def _by_root(rule: Rule, case: ProofCase) -> list[ProofCase]:
     """Each root of an instance with what equals it: several roots are as many equations."""
     if rule.roots == 1:
         return [case]
@@ -47,7 +47,7 @@ def _by_root(rule: Rule, case: Case) -> list[Case]:
     return [replace(case, sides=pair) for pair in zip(left.operands, right.operands, strict=True)]
 
 
-def _instances(rule: Rule, search: Search) -> Iterator[Case]:
+def _instances(rule: Rule, search: InstanceSearch) -> Iterator[ProofCase]:
     """Both sides of the instances, whatever their conditions ask of the sizes."""
     idle = 0  # instances that do not fire with symbols
     for instance in instances(rule, search):
@@ -65,7 +65,7 @@ def _instances(rule: Rule, search: Search) -> Iterator[Case]:
             found = _with_numbers(rule, instance)
             if found is not None:
                 search.gaps.add("sizes that a condition tells apart")
-                yield Case(found)
+                yield ProofCase(found)
 
 
 def inputs(pair: tuple[Term, Term]) -> list[Term]:

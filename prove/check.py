@@ -23,7 +23,7 @@ from coset.prove.guards import SECONDS as REPAIRING
 from coset.prove.guards import repairs
 from coset.prove.sample import drawn
 from coset.prove.shown import AGREEING, agreed, shown_of
-from coset.prove.verdict import Known, Range, Verdict, locked, locked_verdict, said_of
+from coset.prove.verdict import Known, Range, RuleVerdict, locked, locked_verdict, said_of
 from coset.prove.verify import SECONDS
 from coset.rules.definition import definition_of
 from coset.rules.library import DEFAULT, check_files
@@ -60,7 +60,7 @@ class Effort:
 USUAL = Effort()
 
 
-def check(paths: Sequence[Path] = DEFAULT, *, seed: int = 0) -> list[Verdict]:
+def check(paths: Sequence[Path] = DEFAULT, *, seed: int = 0) -> list[RuleVerdict]:
     """A verdict for each entry of the files, by name, made anew.
 
     Raises:
@@ -75,7 +75,7 @@ def check(paths: Sequence[Path] = DEFAULT, *, seed: int = 0) -> list[Verdict]:
 
 def verify(
     paths: Sequence[Path] = DEFAULT, *, seed: int = 0, anew: bool = False, seconds: float = LIMIT
-) -> tuple[list[Verdict], list[RuleError]]:
+) -> tuple[list[RuleVerdict], list[RuleError]]:
     """The verdicts of the entries that are well formed, and every mistake in the files. Each has so many `seconds` of the processor.
 
     An entry whose text has not changed since keeps the verdict of the lock file, but where everything is to be done `anew`.
@@ -134,17 +134,17 @@ def check_rules(
     seed: int = 0,
     known: Known = _nothing,
     effort: Effort = USUAL,
-) -> list[Verdict]:
+) -> list[RuleVerdict]:
     """A verdict for each entry among `rules`, by name: all its directions and variants are tested, and then proved, with this `effort`."""
     entries = _entries(rules, wanted)
     kept = {name: locked_verdict(own, line) for name, own in entries.items() if (line := known(own[0])) is not None}
     names = sorted(entries.keys() - kept.keys())
     workers = _workers(len(names), effort)
 
-    def judge(name: str) -> Verdict:
+    def judge(name: str) -> RuleVerdict:
         return _verdict(entries[name], seed, effort)
 
-    def ended(name: str, error: Ended) -> Verdict:
+    def ended(name: str, error: Ended) -> RuleVerdict:
         why = f"{_over(effort)}, and it was ended" if error.late else str(error)
         return said_of(entries[name], UNKNOWN, why, seconds=(effort.seconds or 0.0) if error.late else 0.0)
 
@@ -163,7 +163,7 @@ def _over(effort: Effort) -> str:
     return f"the time limit of {effort.seconds:g} s was over"
 
 
-def _verdict(rules: Sequence[Rule], seed: int, effort: Effort) -> Verdict:
+def _verdict(rules: Sequence[Rule], seed: int, effort: Effort) -> RuleVerdict:
     """The verdict on an entry: `unknown` where its time was over before there was one."""
     late, start, time = False, perf_counter(), Time.of(UNLIMITED if effort.seconds is None else effort.seconds)
     obligations.entry(entry_of(rules[0]))

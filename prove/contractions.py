@@ -10,7 +10,7 @@ from coset.ir.dims import Dim
 from coset.ir.term import Term
 from coset.prove import functions, scalar
 from coset.prove.movement import inside, spread_out
-from coset.prove.scalar import Form
+from coset.prove.scalar import MonomialSum
 
 if TYPE_CHECKING:
     from coset.prove.denote import Denotation
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Index = tuple[Dim, ...]
 
 
-def reduce(elements: Denotation, term: Term, index: Index) -> Form:
+def reduce(elements: Denotation, term: Term, index: Index) -> MonomialSum:
     (x,) = term.operands
     axes = term.attribute("dimensions")
     variables = elements.bound([x.tensor.dims[axis] for axis in axes])
@@ -28,7 +28,7 @@ def reduce(elements: Denotation, term: Term, index: Index) -> Form:
     return elements.folded(term.attribute("combiner"), variables, lambda: elements.element(x, source), x.tensor)
 
 
-def dot(elements: Denotation, term: Term, index: Index) -> Form:
+def dot(elements: Denotation, term: Term, index: Index) -> MonomialSum:
     a, b = term.operands
     batch = (term.attribute("lhs_batch"), term.attribute("rhs_batch"))
     contract = (term.attribute("lhs_contract"), term.attribute("rhs_contract"))
@@ -46,14 +46,14 @@ def dot(elements: Denotation, term: Term, index: Index) -> Form:
                 source.append(rest.pop(0))
         sources.append(source)
 
-    def body() -> Form:
+    def body() -> MonomialSum:
         factors = [elements.element(x, tuple(source)) for x, source in zip((a, b), sources, strict=True)]
         return elements.scalar("multiply", factors, term.tensor)
 
     return elements.folded("add", variables, body, term.tensor, "dot ")  # its products are not rounded one by one
 
 
-def convolution(elements: Denotation, term: Term, index: Index) -> Form:
+def convolution(elements: Denotation, term: Term, index: Index) -> MonomialSum:
     x, w = term.operands
     batch, channel, *places = index
     groups, batches = term.attribute("feature_group_count"), term.attribute("batch_group_count")
@@ -81,7 +81,7 @@ def convolution(elements: Denotation, term: Term, index: Index) -> Form:
         source.append(element)
         hit = scalar.multiply(hit, on)
 
-    def body() -> Form:
+    def body() -> MonomialSum:
         zero = elements.number(0.0, term.tensor)
         value = functions.choice(hit, inside(elements, x, (image, first, *source), zero, axis=2), zero)  # the groups are all there
         return elements.scalar("multiply", [value, elements.element(w, (channel, c, *k))], term.tensor)
@@ -89,7 +89,7 @@ def convolution(elements: Denotation, term: Term, index: Index) -> Form:
     return elements.folded("add", variables, body, term.tensor, "convolution ")
 
 
-def reduce_window(elements: Denotation, term: Term, index: Index) -> Form:
+def reduce_window(elements: Denotation, term: Term, index: Index) -> MonomialSum:
     (x,) = term.operands
     combiner = term.attribute("combiner")
     window = term.attribute("window_dimensions")
@@ -107,7 +107,7 @@ def reduce_window(elements: Denotation, term: Term, index: Index) -> Form:
         source.append(element)
         hit = scalar.multiply(hit, on)
 
-    def body() -> Form:
+    def body() -> MonomialSum:
         nothing = elements.number(identity(combiner, x.tensor.dtype), x.tensor)
         return functions.choice(hit, inside(elements, x, tuple(source), nothing), nothing)
 

@@ -17,7 +17,7 @@ from coset.ir.dims import Dim, Poly
 from coset.ir.errors import CosetError
 from coset.ir.term import Term, topological
 from coset.prove.equal import Numbers
-from coset.prove.index import Known
+from coset.prove.index import IndexFacts
 from coset.prove.sample import numbers_of, sides
 from coset.rules.arithmetic import Oracle
 from coset.rules.attempts import symbols_of
@@ -42,7 +42,7 @@ class _Question(Exception):
 
 
 @dataclass(frozen=True)
-class Case:
+class ProofCase:
     """Both sides of an instance, dims that are not negative there, truths about the numbers in it, what its constants round, and the
     results of definitions that were opened in it."""
 
@@ -53,7 +53,7 @@ class Case:
     stored: frozenset[Term] = frozenset()
 
 
-def decided(rule: Rule, instance: Instance, gaps: set[str]) -> Iterator[Case]:
+def decided(rule: Rule, instance: Instance, gaps: set[str]) -> Iterator[ProofCase]:
     """Both sides, for each way to answer what the rule asks of symbolic sizes in which it fires.
 
     Where it does not fire, or fires otherwise, as a symbol is no number, `gaps` says so: at some sizes it may fire.
@@ -86,7 +86,7 @@ def decided(rule: Rule, instance: Instance, gaps: set[str]) -> Iterator[Case]:
             facts = tuple(_fact(difference, answer) for (question, difference), answer in answers.items() if question == "<")
             with asking(_recall(answers)):
                 before, after = numbers_of(rule, here)
-            yield Case(pair, facts, (), (tuple(before.items()), tuple(after.items())))
+            yield ProofCase(pair, facts, (), (tuple(before.items()), tuple(after.items())))
 
 
 def _answered(asked: _Question, here: Instance, answers: Answers) -> list[tuple[Instance, Answers]]:
@@ -148,7 +148,10 @@ def _recall(answers: Answers) -> Oracle:
 def _vanishes(difference: Poly, answers: Answers) -> bool:
     """Whether a difference of dims is 0 wherever the answers hold. What divides is not 0: a rule that divides by 0 does not fire."""
     facts = tuple(_fact(asked, answer) for (question, asked), answer in answers.items() if question == "<")
-    return Known({}, facts, frozenset().union(*(factors_of(divisor) or () for divisor in _divisors(difference)))).simplify(difference) == 0
+    return (
+        IndexFacts({}, facts, frozenset().union(*(factors_of(divisor) or () for divisor in _divisors(difference)))).simplify(difference)
+        == 0
+    )
 
 
 def _divisors(dim: Dim) -> Iterator[Dim]:

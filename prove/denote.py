@@ -28,8 +28,8 @@ from coset.prove import contractions, control, exact_functions, functions, integ
 from coset.prove.deadline import look
 from coset.prove.fold import Folds, height
 from coset.prove.functions import Domain, Need, Reals, Unprovable
-from coset.prove.index import Known
-from coset.prove.scalar import Apply, Form, Read, Size, Where
+from coset.prove.index import IndexFacts
+from coset.prove.scalar import Apply, MonomialSum, Read, Size, Where
 from coset.prove.substitution import variables
 from coset.rules.definition import expand, is_defined
 from coset.rules.functions import FUNCTIONS
@@ -56,7 +56,7 @@ class Denotation:
     """
 
     def __init__(
-        self, known: Known, *, real: bool, rounds: bool = True, exceptions: frozenset[str] = frozenset(),
+        self, known: IndexFacts, *, real: bool, rounds: bool = True, exceptions: frozenset[str] = frozenset(),
         opaque: frozenset[str] = frozenset(), numbers: Mapping[Term, Decimal] = NO_NUMBERS, stored: frozenset[Term] = frozenset(),
     ) -> None:  # fmt: skip
         self.known, self.real, self.rounds, self.exceptions, self.opaque = known, real, rounds, exceptions, opaque
@@ -65,12 +65,12 @@ class Denotation:
         self.reals = Reals(self.domain)
         self.folds = Folds()
         self.widths = False  # whether the number of bits of an integer has made a difference
-        self._memo: dict[tuple[Term, Index], tuple[Form, frozenset[Need]]] = {}
+        self._memo: dict[tuple[Term, Index], tuple[MonomialSum, frozenset[Need]]] = {}
         self._extents: dict[str, Dim] = {}  # of all variables that were ever bound
-        self._given: dict[Term, Form] = {}  # of the parameters of the payload function that is looked into
+        self._given: dict[Term, MonomialSum] = {}  # of the parameters of the payload function that is looked into
         self._read: dict[str, DType] = {}  # the element types of inputs and constants, by the names of their reads
 
-    def element(self, term: Term, index: Index) -> Form:
+    def element(self, term: Term, index: Index) -> MonomialSum:
         """The element of a tensor `term` at `index`."""
         look()
         found = self._memo.get((term, index))
@@ -108,7 +108,7 @@ class Denotation:
         finally:
             self.exceptions, self._memo = before
 
-    def _element(self, term: Term, index: Index) -> Form:
+    def _element(self, term: Term, index: Index) -> MonomialSum:
         name = term.op.name
         if term in self._given:
             return self._given[term]
@@ -143,7 +143,7 @@ class Denotation:
             return found.operands[0] if kinds == ["float", "float"] else found
         return found
 
-    def applied(self, region: Region, arguments: Sequence[Form]) -> list[Form]:
+    def applied(self, region: Region, arguments: Sequence[MonomialSum]) -> list[MonomialSum]:
         """The results of a payload function of single elements, at an index of none."""
         before = self._given, self._memo
         self._given, self._memo = dict(zip(region.parameters, arguments, strict=True)), {}
@@ -154,7 +154,7 @@ class Denotation:
 
     # ---------------------------------------------------------------- leaves
 
-    def _constant(self, term: Term, index: Index) -> Form:
+    def _constant(self, term: Term, index: Index) -> MonomialSum:
         array = term.attribute("value").array()
         if self.real and term in self.numbers:
             return scalar.number(Fraction(self.numbers[term]))
@@ -166,7 +166,7 @@ class Denotation:
         self._read[read] = term.tensor.dtype
         return scalar.atom(Read(read, index))
 
-    def number(self, value: Any, type: TensorType) -> Form:
+    def number(self, value: Any, type: TensorType) -> MonomialSum:
         if type.dtype.kind in ("bool", "int", "uint"):
             return scalar.number(int(value))
         if type.dtype.kind != "float":
@@ -180,7 +180,7 @@ class Denotation:
             return exact_functions.MINUS_ZERO
         return scalar.number(Fraction(number))
 
-    def _dims(self, term: Term, index: Index) -> Form:
+    def _dims(self, term: Term, index: Index) -> MonomialSum:
         numbers = term.attribute("dims")
         if not index:
             return scalar.size(numbers[0] if isinstance(numbers, tuple) else numbers)
@@ -188,14 +188,14 @@ class Denotation:
             return scalar.size(numbers[index[0]])
         raise Unprovable("an element of a computed shape at a symbolic place")
 
-    def _iota(self, term: Term, index: Index) -> Form:
+    def _iota(self, term: Term, index: Index) -> MonomialSum:
         if not self.real and term.tensor.dtype.kind == "float":
             return scalar.atom(Apply(f"iota {term.tensor.dtype}", (scalar.size(index[term.attribute("dimension")]),)))
         return scalar.size(index[term.attribute("dimension")])
 
     # ---------------------------------------------------------------- conditions on indices
 
-    def cases(self, dim: Dim, where: Callable[[], Form], otherwise: Callable[[], Form]) -> Form:
+    def cases(self, dim: Dim, where: Callable[[], MonomialSum], otherwise: Callable[[], MonomialSum]) -> MonomialSum:
         """One value where `dim` >= 0, another where it is not."""
         dim = self.known.simplify(dim)
         if self.known.nonnegative(dim):
@@ -215,7 +215,7 @@ class Denotation:
 
     # ---------------------------------------------------------------- elementwise
 
-    def _elementwise(self, term: Term, index: Index) -> Form:
+    def _elementwise(self, term: Term, index: Index) -> MonomialSum:
         name = term.op.name.split(".", 1)[1]
         if name == "select":
             condition, a, b = (partial(self.element, x, index if x.tensor.rank else ()) for x in term.operands)
@@ -240,7 +240,7 @@ class Denotation:
             return scalar.atom(Apply(f"{name} {dict(term.attributes)}", tuple(operands)))
         return self.scalar(name, operands, term.tensor)
 
-    def chosen(self, condition: Form, a: Callable[[], Form], b: Callable[[], Form]) -> Form:
+    def chosen(self, condition: MonomialSum, a: Callable[[], MonomialSum], b: Callable[[], MonomialSum]) -> MonomialSum:
         """One of two values, neither of which needs to be defined where it is not chosen."""
         with self.domain.under(condition):
             first = a()
@@ -248,7 +248,7 @@ class Denotation:
             second = b()
         return functions.choice(condition, first, second)
 
-    def scalar(self, name: str, operands: Sequence[Form], type: TensorType) -> Form:
+    def scalar(self, name: str, operands: Sequence[MonomialSum], type: TensorType) -> MonomialSum:
         """An operation by the kind of its element type."""
         if type.dtype.kind == "bool" and name in functions.BOOLS:
             return functions.BOOLS[name](*operands)
@@ -286,7 +286,7 @@ class Denotation:
             return operands[0]
         return scalar.atom(Apply(f"{name} {type.dtype}", tuple(operands)))
 
-    def _compare(self, direction: str, operands: Sequence[Form], dtype: DType) -> Form:
+    def _compare(self, direction: str, operands: Sequence[MonomialSum], dtype: DType) -> MonomialSum:
         a, b = operands
         kept = [functions.conversion(x) for x in operands]
         if kept[0] is not None and kept[1] is not None and kept[0].function == kept[1].function:
@@ -299,7 +299,7 @@ class Denotation:
             return self.compare_integers(direction, a, b, dtype)
         return self.reals.compare(direction, a, b) if self.real else exact_functions.exact_compare(direction, a, b)
 
-    def compare_integers(self, direction: str, a: Form, b: Form, dtype: DType) -> Form:
+    def compare_integers(self, direction: str, a: MonomialSum, b: MonomialSum, dtype: DType) -> MonomialSum:
         """Integers wrap around: no sign of a difference. Of index variables alone it is index arithmetic."""
         gap = self._distance(a, b, dtype)
         if gap is not None and direction in ("LT", "LE", "GT", "GE"):
@@ -315,7 +315,7 @@ class Denotation:
             return functions.negation(self.compare_integers("LT", b, a, dtype))
         return scalar.ZERO if a == b else functions.truth(f"less {dtype}", a, b)
 
-    def _distance(self, a: Form, b: Form, dtype: DType) -> Dim | None:
+    def _distance(self, a: MonomialSum, b: MonomialSum, dtype: DType) -> Dim | None:
         """a - b where both are dims that the type holds for sure, so that nothing has wrapped around; else None."""
         first, second = _as_dim(a), _as_dim(b)
         if first is None or second is None:
@@ -331,7 +331,7 @@ class Denotation:
         least, greatest = self.known.bounds(dim)
         return least >= low and greatest <= high
 
-    def _converted(self, a: Form, source: TensorType, target: TensorType) -> Form:
+    def _converted(self, a: MonomialSum, source: TensorType, target: TensorType) -> MonomialSum:
         from_, to = source.dtype, target.dtype
         keeps = not self.rounds or LOSSLESS(from_, to)  # what does not may round, which is no real number's way
         if from_ == to or (from_.kind == to.kind == "float" and self.real and keeps):
@@ -360,7 +360,7 @@ class Denotation:
             return a if truth else functions.truth(f"convert {from_}", a)
         return scalar.atom(Apply(f"convert {from_} {to}", (a,)))
 
-    def _unwrapped(self, form: Form, dtype: DType) -> bool:
+    def _unwrapped(self, form: MonomialSum, dtype: DType) -> bool:
         """True where an integer is one number of `dtype`, not what a ring operation has left of it: its value is that of the form."""
         if _held(form, dtype) or ((dim := _as_dim(form)) is not None and self._holds(dim, dtype)):
             return True
@@ -369,7 +369,7 @@ class Denotation:
             return self._read.get(factor.name) == dtype
         return isinstance(factor, Apply) and factor.function.endswith(f" {dtype}")
 
-    def _keeps(self, form: Form, source: DType, target: DType) -> bool:
+    def _keeps(self, form: MonomialSum, source: DType, target: DType) -> bool:
         """Whether a float type has the number that an integer is: else a written conversion rounds."""
         if LOSSLESS(source, target):
             return True
@@ -384,17 +384,17 @@ class Denotation:
         """What is known of bound variables here."""
         return tuple(fact for fact in self.known.facts if any(name.startswith("k:") for name in dims.symbols(fact)))
 
-    def needed(self) -> dict[tuple[str, Form], Form]:
+    def needed(self) -> dict[tuple[str, MonomialSum], MonomialSum]:
         """What the elements that were looked at need: of which kind, a form for all values of the variables that are bound in it, and the
         condition under which it is needed."""
-        joined: dict[tuple[str, Form, tuple[Dim, ...]], Form] = {}
+        joined: dict[tuple[str, MonomialSum, tuple[Dim, ...]], MonomialSum] = {}
         for need in self.domain.needs_of_all:
             condition = scalar.ONE
             for each in need.conditions:
                 condition = scalar.multiply(condition, each)
             key = need.kind, need.form, self._about(need.facts, need.form, condition)
             joined[key] = functions.either(joined.get(key, scalar.ZERO), condition)
-        found: dict[tuple[str, Form], Form] = {}
+        found: dict[tuple[str, MonomialSum], MonomialSum] = {}
         for (kind, form, facts), condition in joined.items():
             if condition == scalar.ZERO:
                 continue
@@ -404,12 +404,12 @@ class Denotation:
         return found
 
     @staticmethod
-    def _about(facts: Sequence[Dim], form: Form, condition: Form) -> tuple[Dim, ...]:
+    def _about(facts: Sequence[Dim], form: MonomialSum, condition: MonomialSum) -> tuple[Dim, ...]:
         """The facts that speak of variables which are bound in a form or in its condition."""
         names = {name for name in variables(form) | variables(condition) if name.startswith("k:")}
         return tuple(fact for fact in facts if dims.symbols(fact) & names)
 
-    def _closed(self, form: Form, facts: Sequence[Dim], condition: Form) -> Form | None:
+    def _closed(self, form: MonomialSum, facts: Sequence[Dim], condition: MonomialSum) -> MonomialSum | None:
         """What a condition on `form` is about: the values of bound variables for which it is asked are said too. None where none is."""
         names = {name for name in variables(form) | variables(condition) if name.startswith("k:")}
         names |= {name for fact in facts for name in dims.symbols(fact) if name.startswith("k:")}
@@ -429,8 +429,8 @@ class Denotation:
         return found
 
     def folded(
-        self, combiner: str, variables: tuple[tuple[str, Dim], ...], body: Callable[[], Form], type: TensorType, order: str = ""
-    ) -> Form:
+        self, combiner: str, variables: tuple[tuple[str, Dim], ...], body: Callable[[], MonomialSum], type: TensorType, order: str = ""
+    ) -> MonomialSum:
         """The fold of `body`; `order` names the order in which an op adds, and rounds, where that counts."""
         before, memo = self.known, self._memo
         self.known = before.with_variables(dict(variables))
@@ -468,7 +468,7 @@ class Denotation:
             return scalar.atom(Apply(ascending.function, (largest,)))
         return self.folds.extreme(f"{combiner} {kind}", variables, inner, self.known)
 
-    def _in_order(self, combiner: str, variables: tuple[tuple[str, Dim], ...], inner: Form, order: str) -> Form:
+    def _in_order(self, combiner: str, variables: tuple[tuple[str, Dim], ...], inner: MonomialSum, order: str) -> MonomialSum:
         """A fold whose operations have an order, as an atom."""
         own = f"o:{1 + height(inner)}"  # a fold's names are not those of the folds inside it
         names: dict[str, Dim] = {old: dims.symbol(f"{own}:{i}") for i, (old, _) in enumerate(variables)}
@@ -481,13 +481,13 @@ class Denotation:
 
     # ---------------------------------------------------------------- what is not interpreted
 
-    def uninterpreted(self, term: Term, index: Index) -> Form:
+    def uninterpreted(self, term: Term, index: Index) -> MonomialSum:
         """The op as an atom over its operands as functions of generic indices."""
         with self.strict():
             return self._applied(term, index)
 
-    def _applied(self, term: Term, index: Index) -> Form:
-        arguments: list[Form] = [scalar.size(i) for i in index]
+    def _applied(self, term: Term, index: Index) -> MonomialSum:
+        arguments: list[MonomialSum] = [scalar.size(i) for i in index]
         for x in term.operands:
             if not isinstance(x.type, TensorType) or x.type.shape is None:
                 raise Unprovable(f"`{term.op.name}` on {x.type}")
@@ -517,11 +517,11 @@ def _is_bool(term: Term) -> bool:
     return isinstance(term.type, TensorType) and term.type.dtype.kind == "bool"
 
 
-def _truth_read(term: Term, index: Index) -> Form:
+def _truth_read(term: Term, index: Index) -> MonomialSum:
     return functions.truth(f"input {term.attribute('name')}", *(scalar.size(i) for i in index))  # no function is called so
 
 
-def _held(form: Form, dtype: DType) -> bool:
+def _held(form: MonomialSum, dtype: DType) -> bool:
     """True for whole numbers chosen by conditions that the type holds for sure (and every float type, signed or not)."""
     if not all(c.denominator == 1 for _, c in form.terms) or not all(scalar.truth_valued(atom) for atom in form.atoms()):
         return False
@@ -540,12 +540,12 @@ def _ends(dtype: DType) -> tuple[int, int]:
     return least, least + (1 << dtype.bits) - 1
 
 
-def _counts(form: Form) -> bool:
+def _counts(form: MonomialSum) -> bool:
     """Whether a form is made of dims: how many elements there are is taken to be a number of wide float types."""
     return all(isinstance(factor, Size) and ":" not in str(factor.atom) for factor in form.atoms())
 
 
-def _as_dim(form: Form) -> Dim | None:
+def _as_dim(form: MonomialSum) -> Dim | None:
     """The form as a dim where it is one: sizes with whole coefficients."""
     total: Dim = 0
     for monomial, coefficient in form.terms:
@@ -561,7 +561,7 @@ def _as_dim(form: Form) -> Dim | None:
     return total
 
 
-Handler = Callable[[Denotation, Term, Index], Form]
+Handler = Callable[[Denotation, Term, Index], MonomialSum]
 _HANDLERS: dict[str, Handler] = {
     "builtin.constant": Denotation._constant,
     "builtin.dims": Denotation._dims,

@@ -29,7 +29,7 @@ VAST = 1e9  # log2 of what is beyond f64
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredGrowth:
     """How far a value outweighed the heaviest of the left: 2^first, 2^second times; and by how much, `over`, it left the domain of
     2^(+-room) where the values of the left stayed within the root of it that belongs to the largest degree."""
 
@@ -45,7 +45,7 @@ def range_of(dtype: DType) -> float:
 
 def measured(
     left: Sequence[Term], right: Mapping[Term, bool], constants: frozenset[str], facts: Mapping[str, str], *, least: float, room: float
-) -> dict[Term, Measured]:
+) -> dict[Term, MeasuredGrowth]:
     """How far each value of `right` outweighed those on the `left`, of which weights below 2^least do not count; nothing where they cannot
     be evaluated. With each stands whether its second weight counts. `room`: log2 of the domain for degrees."""
     terms = [*left, *right]
@@ -57,7 +57,7 @@ def measured(
     generator = np.random.default_rng(3)
     inputs = [term for term in topological(terms) if term.op.name == "builtin.input"]
     fixed = [_fixed(term, constants) for term in left]
-    found = {term: Measured(-math.inf, -math.inf, -math.inf) for term in right}
+    found = {term: MeasuredGrowth(-math.inf, -math.inf, -math.inf) for term in right}
     raised = any(term.op.name.rpartition(".")[2] in RAISING for term in topological(wide))
     for turn in range(DRAWS + (RAISED if raised else 0)):
         if turn < DRAWS:
@@ -81,7 +81,7 @@ def measured(
             # what vanishes on the left by cancellation alone is no measure of what is small on the right
             before, light = found[term], -low if below and turn < DRAWS else -math.inf
             over = max(before.over, high - room, light - room) if within else before.over
-            found[term] = Measured(max(before.first, high - span - heaviest), max(before.second, light - span - heaviest), over)
+            found[term] = MeasuredGrowth(max(before.first, high - span - heaviest), max(before.second, light - span - heaviest), over)
     return found
 
 

@@ -20,8 +20,8 @@ from coset.prove.denote import Denotation, Split
 from coset.prove.error_bound import coarsest
 from coset.prove.exact_functions import exact
 from coset.prove.functions import NONNEGATIVE, NONZERO, OTHER, Unprovable, sorted_call
-from coset.prove.index import Known
-from coset.prove.scalar import Base, Form
+from coset.prove.index import IndexFacts
+from coset.prove.scalar import Base, MonomialSum
 from coset.prove.solver import solved
 from coset.prove.substitution import assumed, truths
 
@@ -77,7 +77,7 @@ def compare(left: Term, right: Term, sense: Sense, facts: tuple[Dim, ...] = (), 
     if 0 in shape and _of_nothing((left, right)):  # there is no element
         return Shown(1, False)
     index: list[Dim] = [0 if dim == 1 else dims.symbol(f"i:{axis}") for axis, dim in enumerate(shape)]
-    known = Known({f"i:{axis}": dim for axis, dim in enumerate(shape) if dim != 1}, facts)
+    known = IndexFacts({f"i:{axis}": dim for axis, dim in enumerate(shape) if dim != 1}, facts)
     waiting, cases, solver, widths = [known], 0, False, False
     while waiting:
         known = waiting.pop()
@@ -105,7 +105,7 @@ def _of_nothing(pair: tuple[Term, Term]) -> bool:
     return any(isinstance(type, TensorType) and 0 in (type.shape or ()) for type in inputs)
 
 
-def _case(left: Term, right: Term, index: tuple[Dim, ...], known: Known, sense: Sense, numbers: tuple[Numbers, Numbers]) -> Shown:
+def _case(left: Term, right: Term, index: tuple[Dim, ...], known: IndexFacts, sense: Sense, numbers: tuple[Numbers, Numbers]) -> Shown:
     if sense.real and any(numbers):
         try:
             return _equal_in(left, right, index, known, sense, numbers)
@@ -114,7 +114,7 @@ def _case(left: Term, right: Term, index: tuple[Dim, ...], known: Known, sense: 
     return _equal_in(left, right, index, known, sense, ((), ()))
 
 
-def _equal_in(left: Term, right: Term, index: tuple[Dim, ...], known: Known, sense: Sense, numbers: tuple[Numbers, Numbers]) -> Shown:
+def _equal_in(left: Term, right: Term, index: tuple[Dim, ...], known: IndexFacts, sense: Sense, numbers: tuple[Numbers, Numbers]) -> Shown:
     """One case of the index, shown with these numbers for constants."""
     sides = [
         Denotation(
@@ -143,10 +143,10 @@ def _unstored(term: Term) -> Term:
     return term.operands[0]
 
 
-def _by_cases(a: Form, b: Form, type: TensorType, depth: int = 0) -> bool:
+def _by_cases(a: MonomialSum, b: MonomialSum, type: TensorType, depth: int = 0) -> bool:
     """Whether the forms are one for both values of each predicate that they speak of: `select` goes in and out of what has no laws."""
 
-    def rebuild(function: str, arguments: tuple[Form, ...]) -> Form | None:
+    def rebuild(function: str, arguments: tuple[MonomialSum, ...]) -> MonomialSum | None:
         if type.dtype.kind == "complex":
             return exact(function, arguments, frozenset()) if function in ("add", "negate") else None
         if type.dtype.kind == "float" and function in ("add", "multiply", "negate", "maximum", "minimum", "divide", "abs"):
@@ -162,7 +162,7 @@ def _by_cases(a: Form, b: Form, type: TensorType, depth: int = 0) -> bool:
     return all(_by_cases(left, right, type, depth + 1) for left, right in sides)
 
 
-def equal(a: Form, b: Form, *, real: bool, tolerance: Fraction) -> bool:
+def equal(a: MonomialSum, b: MonomialSum, *, real: bool, tolerance: Fraction) -> bool:
     """Whether the normal forms are one, after denominators are cleared where floats are real numbers."""
     gap = scalar.subtract(a, b)
     if not gap.terms:
@@ -183,9 +183,9 @@ def equal(a: Form, b: Form, *, real: bool, tolerance: Fraction) -> bool:
     return False
 
 
-def _denominator(form: Form) -> tuple[Form, Fraction] | None:
+def _denominator(form: MonomialSum) -> tuple[MonomialSum, Fraction] | None:
     """A sum that divides terms of `form`, and its highest power there."""
-    found: dict[Form, Fraction] = {}
+    found: dict[MonomialSum, Fraction] = {}
     for monomial, _ in form.terms:
         for factor, exponent in monomial:
             if isinstance(factor, Base) and exponent < 0 and exponent.denominator == 1:
@@ -193,7 +193,7 @@ def _denominator(form: Form) -> tuple[Form, Fraction] | None:
     return next(iter(sorted(found.items(), key=lambda item: item[0].key)), None)
 
 
-def _negligible(gap: Form, a: Form, b: Form, tolerance: Fraction) -> bool:
+def _negligible(gap: MonomialSum, a: MonomialSum, b: MonomialSum, tolerance: Fraction) -> bool:
     """Every coefficient of the difference is rounding noise beside those of the sides."""
     size: dict[scalar.Monomial, Fraction] = {}
     for form in (a, b):
@@ -203,7 +203,7 @@ def _negligible(gap: Form, a: Form, b: Form, tolerance: Fraction) -> bool:
 
 
 _NEEDS = {NONZERO: "!= 0", NONNEGATIVE: ">= 0", OTHER: "to be defined"}
-Needed = Mapping[tuple[str, Form], Form]
+Needed = Mapping[tuple[str, MonomialSum], MonomialSum]
 
 
 def _compare_domains(left: Needed, right: Needed, *, same: bool) -> None:
@@ -216,13 +216,13 @@ def _compare_domains(left: Needed, right: Needed, *, same: bool) -> None:
                 )
 
 
-def _told(kind: str, form: Form, condition: Form, needed: Needed) -> bool:
+def _told(kind: str, form: MonomialSum, condition: MonomialSum, needed: Needed) -> bool:
     """Whether a form is needed, under a condition, where others are."""
     there = needed.get((kind, form), scalar.ZERO)
     return scalar.multiply(condition, there) == condition
 
 
-def _follows(kind: str, form: Form, condition: Form, needed: Needed) -> bool:
+def _follows(kind: str, form: MonomialSum, condition: MonomialSum, needed: Needed) -> bool:
     """Whether a form is not negative where others are: a sum of products of these and of squares."""
 
     def fine(factor: scalar.Atom, degree: Fraction) -> bool:
@@ -233,6 +233,6 @@ def _follows(kind: str, form: Form, condition: Form, needed: Needed) -> bool:
     return kind == NONNEGATIVE and all(c > 0 and all(fine(factor, degree) for factor, degree in m) for m, c in form.terms)
 
 
-def _short(form: Form, most: int = 160) -> str:
+def _short(form: MonomialSum, most: int = 160) -> str:
     text = str(form)
     return text if len(text) <= most else text[:most] + " .."

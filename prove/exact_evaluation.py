@@ -39,14 +39,14 @@ class Narrow(Exception):
 
 
 @dataclass(frozen=True)
-class Exact:
+class ExactValues:
     """The values of a term's exact evaluation, with a bound of what f64 is off."""
 
     value: Array
     bound: Array
 
 
-def exact(root: Term, inputs: Mapping[str, Array], numbers: Numbers, *, real: bool = False) -> Exact:
+def exact(root: Term, inputs: Mapping[str, Array], numbers: Numbers, *, real: bool = False) -> ExactValues:
     """The exact evaluation of `root` on these inputs; where it is about `real` numbers conversions do not round.
 
     Raises:
@@ -54,7 +54,7 @@ def exact(root: Term, inputs: Mapping[str, Array], numbers: Numbers, *, real: bo
     """
     (wide,) = widened([root], numbers, real=real)
     value, bound = evaluate_bounded(wide, wide_inputs(inputs), rounds=False)
-    return Exact(value, np.broadcast_to(bound, np.shape(value)))
+    return ExactValues(value, np.broadcast_to(bound, np.shape(value)))
 
 
 def wide_inputs(inputs: Mapping[str, Array]) -> dict[str, Array]:

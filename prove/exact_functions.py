@@ -10,7 +10,7 @@ from functools import partial
 from coset.ir.types import DTYPES, DType
 from coset.prove import scalar
 from coset.prove.functions import conversion, negation, sorted_call, truth, wraps
-from coset.prove.scalar import ONE, ZERO, Apply, Form
+from coset.prove.scalar import ONE, ZERO, Apply, MonomialSum
 
 MINUS_ZERO = scalar.atom(Apply("-0", ()))
 INFINITE = scalar.atom(Apply("inf", ()))
@@ -32,7 +32,7 @@ _ODD = frozenset({"sine", "tan", "asin", "atan", "sinh", "tanh", "asinh", "atanh
 _MIRROR = {"GT": "LT", "GE": "LE"}
 
 
-def exact(name: str, arguments: Sequence[Form], exceptions: frozenset[str]) -> Form:
+def exact(name: str, arguments: Sequence[MonomialSum], exceptions: frozenset[str]) -> MonomialSum:
     """An operation of floats as an atom, after the identities of IEEE arithmetic that hold for every operand."""
     if name == "subtract":  # a - b is a + (-b), bit by bit
         return exact("add", (arguments[0], exact("negate", arguments[1:], exceptions)), exceptions)
@@ -77,7 +77,7 @@ def exact(name: str, arguments: Sequence[Form], exceptions: frozenset[str]) -> F
 IEEE = frozenset({"f16", "bf16", "f32", "f64"})  # with infinities: what is too large stays the largest
 
 
-def extreme(name: str, *arguments: Form) -> Form:
+def extreme(name: str, *arguments: MonomialSum) -> MonomialSum:
     """The largest or the smallest of floats. What keeps the order goes outside: it takes the largest to the largest, rounding too."""
     found = sorted_call(name, *arguments)
     whole = found.call(name)
@@ -88,7 +88,7 @@ def extreme(name: str, *arguments: Form) -> Form:
     if first is None:
         return found
     label, _, source, again = first
-    inner: list[Form] = [ZERO] if len(others) < len(whole.arguments) else []  # 0 is what it makes of 0
+    inner: list[MonomialSum] = [ZERO] if len(others) < len(whole.arguments) else []  # 0 is what it makes of 0
     for each in others:
         ascending = _ascending(each)
         if ascending is None or ascending[0] != label:
@@ -99,7 +99,7 @@ def extreme(name: str, *arguments: Form) -> Form:
     return again(extreme(name, *inner))
 
 
-def _ascending(form: Form) -> tuple[object, Form, DType | None, Callable[[Form], Form]] | None:
+def _ascending(form: MonomialSum) -> tuple[object, MonomialSum, DType | None, Callable[[MonomialSum], MonomialSum]] | None:
     """What identifies a function that keeps the order of numbers, takes 0 to 0 and NaN to NaN, its argument, the element type of that
     where it is another one, and the function; None where the form is no such application."""
     inner = conversion(form)
@@ -118,13 +118,13 @@ def _ascending(form: Form) -> tuple[object, Form, DType | None, Callable[[Form],
 POSITIVE = "positive number "  # what the inputs are called that stand for any positive finite number
 
 
-def _positive_number(form: Form) -> bool:
+def _positive_number(form: MonomialSum) -> bool:
     if form.number is not None:
         return form.number > 0
     return isinstance(form.alone, scalar.Read) and form.alone.name.startswith(POSITIVE)
 
 
-def _negated(a: Form) -> Form:
+def _negated(a: MonomialSum) -> MonomialSum:
     inner = a.call("negate")
     if inner is not None:
         return inner.arguments[0]
@@ -137,7 +137,7 @@ def _negated(a: Form) -> Form:
     return scalar.atom(Apply("negate", (a,)))
 
 
-def _added(a: Form, b: Form, exceptions: frozenset[str]) -> Form:
+def _added(a: MonomialSum, b: MonomialSum, exceptions: frozenset[str]) -> MonomialSum:
     if a == b == ZERO:
         return ZERO
     for one, other in ((a, b), (b, a)):
@@ -146,7 +146,7 @@ def _added(a: Form, b: Form, exceptions: frozenset[str]) -> Form:
     return scalar.atom(Apply("add", tuple(sorted((a, b), key=lambda form: form.key))))
 
 
-def _multiplied(a: Form, b: Form) -> Form:
+def _multiplied(a: MonomialSum, b: MonomialSum) -> MonomialSum:
     for one, other in ((a, b), (b, a)):
         if other.number == 1:
             return one
@@ -162,7 +162,7 @@ def _multiplied(a: Form, b: Form) -> Form:
     return _negated(product) if sum(flip is not None for flip in flips) == 1 else product
 
 
-def exact_compare(direction: str, a: Form, b: Form) -> Form:
+def exact_compare(direction: str, a: MonomialSum, b: MonomialSum) -> MonomialSum:
     """A comparison of floats as an atom: a > b is b < a, and a != b is the negation of a == b, for NaN too."""
     if direction in _MIRROR:
         return exact_compare(_MIRROR[direction], b, a)

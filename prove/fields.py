@@ -29,7 +29,7 @@ RATIONAL = ("add", "subtract", "multiply", "negate", "divide")
 SUMS = ("dot_general", "convolution")  # sums of products, which the meaning on integers computes
 
 
-class Refused(Exception):
+class NoQuotient(Exception):
     """A term that is no quotient of polynomials, and why."""
 
 
@@ -69,7 +69,7 @@ def identical(left: Term, right: Term, seed: int = 0, *, points: int = 4) -> Ide
         except Unlucky:
             unlucky += 1
             if unlucky > 4 * points:
-                raise Refused("a denominator that is always 0") from None
+                raise NoQuotient("a denominator that is always 0") from None
             continue
         if a.array.shape != b.array.shape or not np.array_equal(a.array, b.array):
             return None
@@ -95,7 +95,7 @@ def evaluated(roots: Sequence[Term], prime: int, generator: np.random.Generator)
 
 def _value(term: Term, operands: Sequence[_Value], prime: int, generator: np.random.Generator) -> _Value:
     if not isinstance(term.type, TensorType) or term.type.static is None:
-        raise Refused(f"`{term.op}` gives {term.type}")
+        raise NoQuotient(f"`{term.op}` gives {term.type}")
     name = term.op.name.removeprefix("stablehlo.")
     if not operands:
         return _leaf(term, prime, generator)
@@ -111,7 +111,7 @@ def _value(term: Term, operands: Sequence[_Value], prime: int, generator: np.ran
     if all(operand.degrees is None for operand in operands) and term.tensor.dtype.kind != "float":
         return _Value(np.asarray(_meant(term, term.operands, arrays)), None)
     if term.tensor.dtype.kind != "float":
-        raise Refused(f"`{term.op}` looks at numbers")
+        raise NoQuotient(f"`{term.op}` looks at numbers")
     known = [operand.degrees for operand in operands if operand.degrees is not None]
     if name in RATIONAL and len(known) == len(operands):
         return _rational(name, operands, prime)
@@ -125,23 +125,23 @@ def _value(term: Term, operands: Sequence[_Value], prime: int, generator: np.ran
         return _summed(_integral(term, arrays), known[0], max(1, int(np.prod(shape))), prime)
     if term.op.has("movement") or (name == "select" and operands[0].degrees is None):
         return _Value(_integral(term, arrays) % prime, (max(n for n, _ in known), max(d for _, d in known)))
-    raise Refused(f"`{term.op}` is no quotient of polynomials")
+    raise NoQuotient(f"`{term.op}` is no quotient of polynomials")
 
 
 def _leaf(term: Term, prime: int, generator: np.random.Generator) -> _Value:
     shape = term.tensor.static
     if term.tensor.dtype.kind != "float":
         if term.op.name == "builtin.input":
-            raise Refused("an input that is no float")
+            raise NoQuotient("an input that is no float")
         return _Value(np.asarray(_meant(term, (), ())), None)
     if term.op.name == "builtin.input":
         return _Value(generator.integers(0, prime, shape, dtype=np.int64), (1, 0))
     try:
         numbers = np.asarray(_meant(term, (), ())).astype(np.float64)
     except CosetError as error:
-        raise Refused(error.message) from None
+        raise NoQuotient(error.message) from None
     if not np.isfinite(numbers).all():
-        raise Refused("a constant that is no number")
+        raise NoQuotient("a constant that is no number")
     residues = {number: _residue(Fraction(number), prime) for number in np.unique(numbers).tolist()}
     return _Value(np.array([residues[number] for number in numbers.reshape(-1).tolist()], np.int64).reshape(shape or ()), (0, 0))
 
@@ -176,7 +176,7 @@ def _inverse(array: Array, prime: int) -> Array:
 def _summed(array: Array, degrees: tuple[int, int], terms: int, prime: int) -> _Value:
     """A sum of so many terms of these degrees."""
     if terms > MOST:
-        raise Refused(f"a sum of {terms} terms")
+        raise NoQuotient(f"a sum of {terms} terms")
     numerator, denominator = degrees
     return _Value(array % prime, (numerator + (terms - 1) * denominator, terms * denominator))
 
@@ -203,5 +203,5 @@ def _meant(term: Term, operands: Sequence[Term], arrays: Sequence[Any]) -> Any:
         return term.op.meaning(term, arrays, {})
     again = make(term.op, [input_term(f"{i}", type) for i, type in enumerate(types)], dict(attributes))
     if again.op.meaning is None or again.regions:
-        raise Refused(f"`{term.op}` is not interpreted")
+        raise NoQuotient(f"`{term.op}` is not interpreted")
     return again.op.meaning(again, arrays, {})

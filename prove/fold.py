@@ -17,8 +17,8 @@ from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.prove import scalar
 from coset.prove.deadline import look
-from coset.prove.index import Known
-from coset.prove.scalar import Atom, Fold, Form, Where
+from coset.prove.index import IndexFacts
+from coset.prove.scalar import Atom, Fold, MonomialSum, Where
 from coset.prove.substitution import atom_variables, replaced
 from coset.prove.substitution import variables as free
 
@@ -38,7 +38,7 @@ class Folds:
         """A new bound variable."""
         return f"k:{next(self._count)}"
 
-    def sum(self, variables: Variables, body: Form, known: Known) -> Form:
+    def sum(self, variables: Variables, body: MonomialSum, known: IndexFacts) -> MonomialSum:
         """The sum of `body` over `variables`."""
         if any(extent == 0 for _, extent in variables):
             return scalar.ZERO
@@ -47,7 +47,7 @@ class Folds:
             total = scalar.add(total, scalar.scale(self._product(variables, monomial, known), coefficient))
         return total
 
-    def _product(self, variables: Variables, monomial: scalar.Monomial, known: Known) -> Form:
+    def _product(self, variables: Variables, monomial: scalar.Monomial, known: IndexFacts) -> MonomialSum:
         names = {name for name, _ in variables}
         factors: list[tuple[Atom, Fraction]] = []
         outside = scalar.ONE
@@ -76,7 +76,7 @@ class Folds:
         return scalar.multiply(outside, self._ranged(variables, factors, known))
 
     @staticmethod
-    def _rebuilt(done: Sequence[tuple[Atom, Fraction]], monomial: scalar.Monomial, at: Atom, inner: Form) -> Form:
+    def _rebuilt(done: Sequence[tuple[Atom, Fraction]], monomial: scalar.Monomial, at: Atom, inner: MonomialSum) -> MonomialSum:
         """The product `monomial` with the fold `at`, which came last, replaced by its body."""
         body = inner
         for factor, exponent in done:
@@ -86,7 +86,7 @@ class Folds:
             body = scalar.multiply(body, scalar.atom(factor, exponent))
         return body
 
-    def _ranged(self, variables: Variables, factors: Sequence[tuple[Atom, Fraction]], known: Known) -> Form:
+    def _ranged(self, variables: Variables, factors: Sequence[tuple[Atom, Fraction]], known: IndexFacts) -> MonomialSum:
         """The sum of a product, with conditions on single variables made ranges."""
         for position, (factor, _) in enumerate(factors):
             if not isinstance(factor, Where):
@@ -103,7 +103,7 @@ class Folds:
             return self.sum(narrowed, self.renamed(inner, substitution, within), known)
         return self._parts(variables, factors, known)
 
-    def _narrowed(self, variables: Variables, condition: Dim, known: Known) -> tuple[Variables, dict[str, Dim]] | None:
+    def _narrowed(self, variables: Variables, condition: Dim, known: IndexFacts) -> tuple[Variables, dict[str, Dim]] | None:
         """The variables and a substitution with which `condition` >= 0 always holds, where it bounds one of them by a constant."""
         names = [(name, extent) for name, extent in variables if name in dims.symbols(condition)]
         if len(names) != 1 or isinstance(condition, int):
@@ -125,7 +125,7 @@ class Folds:
         later = tuple((n, size if n == name else e) for n, e in variables)
         return later, {name: dims.add(dims.symbol(name), start)}
 
-    def _parts(self, variables: Variables, factors: Sequence[tuple[Atom, Fraction]], known: Known) -> Form:
+    def _parts(self, variables: Variables, factors: Sequence[tuple[Atom, Fraction]], known: IndexFacts) -> MonomialSum:
         """Variables that no factor joins are summed apart; one in no factor counts its range."""
         graph: nx.Graph = nx.Graph()
         extents = dict(variables)
@@ -152,7 +152,7 @@ class Folds:
                 outside = scalar.multiply(outside, self._joined("add", chosen, body, known))
         return outside
 
-    def extreme(self, combiner: str, variables: Variables, body: Form, known: Known) -> Form:
+    def extreme(self, combiner: str, variables: Variables, body: MonomialSum, known: IndexFacts) -> MonomialSum:
         """The largest (or another combiner's result) of `body`: what holds no bound variable is taken out of a largest element."""
         names = {name for name, _ in variables}
         if combiner == "minimum":
@@ -170,8 +170,8 @@ class Folds:
                 variables = tuple((name, extent) for name, extent in variables if name not in needless)
             return self._joined(combiner, variables, body, known) if variables else body
         moving = [(m, c) for m, c in body.terms if any(atom_variables(a) & names for a, _ in m)]
-        fixed = Form(tuple(term for term in body.terms if term not in moving))
-        inner = Form(tuple(moving))
+        fixed = MonomialSum(tuple(term for term in body.terms if term not in moving))
+        inner = MonomialSum(tuple(moving))
         if not moving:
             maybe_none = tuple((name, extent) for name, extent in variables if not known.nonnegative(dims.subtract(extent, 1)))
             return scalar.add(body, self._named("maximum", maybe_none, scalar.ZERO, known)) if maybe_none else body  # -inf of nothing
@@ -186,7 +186,7 @@ class Folds:
             return scalar.add(fixed, scalar.scale(again, first))
         return scalar.add(fixed, scalar.scale(self._joined("maximum", variables, inner, known), first))
 
-    def _joined(self, combiner: str, variables: Variables, body: Form, known: Known) -> Form:
+    def _joined(self, combiner: str, variables: Variables, body: MonomialSum, known: IndexFacts) -> MonomialSum:
         """The fold with its variables split where they are taken apart, merged where they always go together, and renamed."""
         inside = known.with_variables(dict(variables))
         for name, extent in variables:
@@ -210,11 +210,11 @@ class Folds:
                 return self._joined(combiner, merged, inner, known)
         return self._named(combiner, variables, body, inside)
 
-    def _named(self, combiner: str, variables: Variables, body: Form, inside: Known) -> Form:
+    def _named(self, combiner: str, variables: Variables, body: MonomialSum, inside: IndexFacts) -> MonomialSum:
         orders = list(itertools.islice(itertools.permutations(variables), MOST_ORDERS + 1))
         if len(orders) > MOST_ORDERS:
             orders = [tuple(sorted(variables, key=lambda v: body.key.find(v[0])))]
-        best: tuple[tuple[int, str], Form] | None = None
+        best: tuple[tuple[int, str], MonomialSum] | None = None
         level = 1 + height(body)  # a fold's names are not those of the folds inside it
         for order in orders:
             for turned in _turns(order, body):
@@ -232,20 +232,20 @@ class Folds:
         return best[1]
 
     @staticmethod
-    def _fold(combiner: str, variables: Variables, body: Form) -> Form:
+    def _fold(combiner: str, variables: Variables, body: MonomialSum) -> MonomialSum:
         if combiner == "add" and len(body.terms) == 1:
             ((monomial, coefficient),) = body.terms
-            return scalar.scale(scalar.atom(Fold(combiner, variables, Form(((monomial, Fraction(1)),)))), coefficient)
+            return scalar.scale(scalar.atom(Fold(combiner, variables, MonomialSum(((monomial, Fraction(1)),)))), coefficient)
         return scalar.atom(Fold(combiner, variables, body))
 
-    def renamed(self, form: Form, names: dict[str, Dim], known: Known) -> Form:
+    def renamed(self, form: MonomialSum, names: dict[str, Dim], known: IndexFacts) -> MonomialSum:
         """`form` with index variables replaced, and its dims simplified where `known` holds."""
         look()
 
         def change(dim: Dim) -> Dim:
             return known.simplify(dims.substitute(dim, names))
 
-        def again(fold: Fold, variables: Variables, body: Form) -> Form:
+        def again(fold: Fold, variables: Variables, body: MonomialSum) -> MonomialSum:
             if fold.combiner == "add":
                 own = {name: self.fresh() for name, _ in variables}
                 inner = self.renamed(body, {a: dims.symbol(b) for a, b in own.items()}, known)
@@ -255,12 +255,12 @@ class Folds:
         return replaced(form, change, again)
 
 
-def _whole(form: Form, combiner: str) -> Fold | None:
+def _whole(form: MonomialSum, combiner: str) -> Fold | None:
     """The fold of `combiner` that the form is, or None."""
     return form.alone if isinstance(form.alone, Fold) and form.alone.combiner == combiner else None
 
 
-def height(form: Form) -> int:
+def height(form: MonomialSum) -> int:
     """How deep folds are nested in `form`."""
     found = 0
     for factor in form.atoms():
@@ -286,7 +286,7 @@ def _slope(dim: dims.Poly, name: str) -> int | None:
     return found
 
 
-def _divisor(form: Form, name: str) -> Dim | None:
+def _divisor(form: MonomialSum, name: str) -> Dim | None:
     """What the variable is divided by somewhere in `form`, or None."""
     for dim in _dims(form):
         stack = [dim]
@@ -300,7 +300,7 @@ def _divisor(form: Form, name: str) -> Dim | None:
     return None
 
 
-def _dims(form: Form) -> list[Dim]:
+def _dims(form: MonomialSum) -> list[Dim]:
     """All dims in `form`, also those inside of atoms."""
     found: list[Dim] = []
     stack = [form]
@@ -323,7 +323,7 @@ def _dims(form: Form) -> list[Dim]:
     return found
 
 
-def _turns(order: Variables, body: Form) -> list[frozenset[str]]:
+def _turns(order: Variables, body: MonomialSum) -> list[frozenset[str]]:
     """Sets of variables to count from the other end: those that somewhere stand with a minus."""
     falling = [
         name for name, _ in order

@@ -17,7 +17,7 @@ from coset.prove.budget import Budget, TooMuch
 from coset.prove.certificate import Rejected
 from coset.prove.classes import Classes
 from coset.prove.contents import hashed
-from coset.prove.valued import Evaluation, Known, Uncomputed
+from coset.prove.valued import Evaluation, KnownValue, Uncomputed
 
 T = TypeVar("T")
 CONSTANTS = frozenset({"builtin.constant", "builtin.absent", "stablehlo.iota"})  # leaves whose values are known
@@ -142,7 +142,7 @@ class Folding:
 
     # ------------------------------------------------------------ what is known
 
-    def _known(self, term: Term) -> tuple[Known, set[Term]]:
+    def _known(self, term: Term) -> tuple[KnownValue, set[Term]]:
         """The value with its bounds, and the constants that it is computed from."""
         refuse_unless(isinstance(term.type, TensorType) and term.tensor.static is not None, "only tensors of known size are computed")
         leaves = leaves_of(term)
@@ -152,7 +152,7 @@ class Folding:
         refuse_unless(known.parts is None and known.value is not None, "it is no tensor")
         return known, {leaf for leaf in leaves if leaf.op is CONSTANT}
 
-    def _evaluated(self, term: Term, recorded: Mapping[Term, Bound]) -> Known:
+    def _evaluated(self, term: Term, recorded: Mapping[Term, Bound]) -> KnownValue:
         try:
             with self.budget.counting():
                 return Evaluation(recorded, self.meaning, self.fallback, self.budget.spend).known(term)

@@ -11,21 +11,21 @@ class Unnatural(Exception):
 
 
 @dataclass(frozen=True)
-class Unknown:
+class NotKnownYet:
     """What is not known yet."""
 
     number: int
 
 
 @dataclass(frozen=True)
-class Axis:
+class FrameAxis:
     """An axis of a frame."""
 
     frame: int
 
 
 @dataclass(frozen=True)
-class Row:
+class AxisList:
     """A list with an item for each axis of a frame."""
 
     frame: int
@@ -37,7 +37,7 @@ class Plain:
     """A number, a dim, a truth, an element type: nothing that names an axis."""
 
 
-Sort = Union[Unknown, Axis, Row, Plain]
+Sort = Union[NotKnownYet, FrameAxis, AxisList, Plain]
 PLAIN = Plain()
 
 
@@ -55,7 +55,7 @@ class Sorts:
         return self.count
 
     def unknown(self) -> Sort:
-        return Unknown(self.fresh())
+        return NotKnownYet(self.fresh())
 
     def frame(self, number: int) -> int:
         while number in self.merged:
@@ -63,7 +63,7 @@ class Sorts:
         return number
 
     def found(self, sort: Sort) -> Sort:
-        while isinstance(sort, Unknown) and sort.number in self.sorts:
+        while isinstance(sort, NotKnownYet) and sort.number in self.sorts:
             sort = self.sorts[sort.number]
         return sort
 
@@ -75,32 +75,32 @@ class Sorts:
 
     def unify(self, a: Sort, b: Sort) -> Sort:
         a, b = self.found(a), self.found(b)
-        if isinstance(a, Unknown) or isinstance(b, Unknown):
+        if isinstance(a, NotKnownYet) or isinstance(b, NotKnownYet):
             if a != b:
-                one, other = (a, b) if isinstance(a, Unknown) else (b, a)
-                assert isinstance(one, Unknown)
+                one, other = (a, b) if isinstance(a, NotKnownYet) else (b, a)
+                assert isinstance(one, NotKnownYet)
                 self.sorts[one.number] = other
-        elif isinstance(a, Axis) and isinstance(b, Axis):
+        elif isinstance(a, FrameAxis) and isinstance(b, FrameAxis):
             self.join(a.frame, b.frame)
-        elif isinstance(a, Row) and isinstance(b, Row):
+        elif isinstance(a, AxisList) and isinstance(b, AxisList):
             self.join(a.frame, b.frame)
             self.unify(a.item, b.item)
         elif a != b:
             raise Unnatural("an axis is taken for a number")
         return a
 
-    def row(self, sort: Sort) -> Row:
+    def row(self, sort: Sort) -> AxisList:
         sort = self.found(sort)
-        if isinstance(sort, Row):
+        if isinstance(sort, AxisList):
             return sort
-        made = Row(self.fresh(), self.unknown())
+        made = AxisList(self.fresh(), self.unknown())
         self.unify(sort, made)
         return made
 
     def axes(self, sort: Sort) -> tuple[int, int]:
         """The frame of a list of axes, and the frame of these axes."""
         row = self.row(sort)
-        axis = Axis(self.fresh())
+        axis = FrameAxis(self.fresh())
         self.unify(row.item, axis)
         return row.frame, axis.frame
 

@@ -14,8 +14,8 @@ from typing import Any
 import networkx as nx
 
 from coset.prove.axis_counts import _of_count, axes_from_end, counted_behind, counts_axes, counts_last_of, is_identity_range, refuse_sums
-from coset.prove.frame_sorts import PLAIN, Axis, Plain, Row, Sort, Sorts, Unnatural
-from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Scalar, Splice, TypeOf, Wild
+from coset.prove.frame_sorts import PLAIN, AxisList, FrameAxis, Plain, Sort, Sorts, Unnatural
+from coset.rules.algebra import Call, Listing, Literal, MappedList, Ref, Scalar, Splice, TypeOf, Wild
 from coset.rules.candidates import names_axes
 from coset.rules.expression_text import text as text_of
 from coset.rules.parts import parts
@@ -97,11 +97,11 @@ class _Reading(Sorts):
             return local[expression.name] if expression.name in local else self._name(expression.name)
         if isinstance(expression, Listing):
             return self._listing(expression, local)
-        if isinstance(expression, Comprehension):
+        if isinstance(expression, MappedList):
             return self._comprehension(expression, local)
         if isinstance(expression, TypeOf):
             place = self.nodes.get((expression.kind, expression.key))
-            return Row(self.fresh() if place is None else place, PLAIN)
+            return AxisList(self.fresh() if place is None else place, PLAIN)
         if isinstance(expression, Wild):
             return self.unknown()
         if isinstance(expression, Scalar):
@@ -115,7 +115,7 @@ class _Reading(Sorts):
             items = self.unknown()
             for each in value:
                 self.unify(items, self._literal(each))
-            return Row(self.fresh(), items)
+            return AxisList(self.fresh(), items)
         if isinstance(value, bool) or not isinstance(value, int):
             return PLAIN
         sort = self.unknown()
@@ -126,11 +126,11 @@ class _Reading(Sorts):
         if name not in self.names:
             word = self.rule.compiled.kinds[name].word if name in self.rule.compiled.kinds else "any"
             if word in ("permutation", "axes"):
-                self.names[name] = Row(self.fresh(), Axis(self.fresh()))
+                self.names[name] = AxisList(self.fresh(), FrameAxis(self.fresh()))
             elif word == "pack":
-                self.names[name] = Row(self.fresh(), PLAIN)
+                self.names[name] = AxisList(self.fresh(), PLAIN)
             elif word in ("ints", "dims"):
-                self.names[name] = Row(self.fresh(), self.unknown())
+                self.names[name] = AxisList(self.fresh(), self.unknown())
             else:
                 self.names[name] = self.unknown() if word in ("int", "any") else PLAIN
         return self.names[name]
@@ -145,9 +145,9 @@ class _Reading(Sorts):
                 frames.append(row.frame)
             else:
                 self.unify(items, self.sort(item, local))
-        return Row(frames[0] if len(frames) == len(listing.items) == 1 else self.fresh(), items)
+        return AxisList(frames[0] if len(frames) == len(listing.items) == 1 else self.fresh(), items)
 
-    def _comprehension(self, whole: Comprehension, local: Mapping[str, Sort]) -> Sort:
+    def _comprehension(self, whole: MappedList, local: Mapping[str, Sort]) -> Sort:
         rows = [self.row(self.sort(each, local)) for each in whole.lists]
         for row in rows[1:]:
             self.join(rows[0].frame, row.frame)
@@ -155,7 +155,7 @@ class _Reading(Sorts):
         item = self.sort(whole.item, inner)
         all_ = isinstance(whole.condition, Literal)
         self.sort(whole.condition, inner)
-        return Row(rows[0].frame if all_ else self.fresh(), item)
+        return AxisList(rows[0].frame if all_ else self.fresh(), item)
 
     def _call(self, call: Call, local: Mapping[str, Sort]) -> Sort:
         name = call.function
@@ -178,7 +178,7 @@ class _Reading(Sorts):
             return self._literal(-1)  # also the axis behind those that are counted
         if name == "%" and counts_axes(call.arguments[1]) and isinstance(call.arguments[0], Ref):
             return given[0]
-        if name in ("+", "-") and isinstance(call.arguments[1], Literal) and isinstance(self.found(given[0]), Axis):
+        if name in ("+", "-") and isinstance(call.arguments[1], Literal) and isinstance(self.found(given[0]), FrameAxis):
             return self._moved(call.arguments[1].value)
         handler = getattr(self, f"_{_HANDLED[name]}", None) if name in _HANDLED else None
         if handler is not None:
@@ -200,8 +200,8 @@ class _Reading(Sorts):
     def _moved(self, places: int) -> Sort:
         """An axis of a frame that begins some axes later or earlier than another one."""
         frame = self.fresh()
-        self.literals.append((Axis(frame), abs(places) - 1))
-        return Axis(frame)
+        self.literals.append((FrameAxis(frame), abs(places) - 1))
+        return FrameAxis(frame)
 
     def _equal(self, _: Call, a: Sort, b: Sort) -> Sort:
         self.unify(a, b)
@@ -216,26 +216,26 @@ class _Reading(Sorts):
     def _compose(self, _: Call, p: Sort, q: Sort) -> Sort:
         (middle, operand), (result, again) = self.axes(p), self.axes(q)
         self.join(middle, again)
-        return Row(result, Axis(operand))
+        return AxisList(result, FrameAxis(operand))
 
     def _inverse(self, _: Call, p: Sort) -> Sort:
         result, operand = self.axes(p)
-        return Row(operand, Axis(result))
+        return AxisList(operand, FrameAxis(result))
 
     def _permute(self, _: Call, items: Sort, p: Sort) -> Sort:
         row, (result, operand) = self.row(items), self.axes(p)
         self.join(row.frame, operand)
-        return Row(result, row.item)
+        return AxisList(result, row.item)
 
     def _item(self, _: Call, items: Sort, place: Sort) -> Sort:
         row = self.row(items)
-        self.unify(place, Axis(row.frame))
+        self.unify(place, FrameAxis(row.frame))
         return row.item
 
     def _index(self, _: Call, items: Sort, value: Sort) -> Sort:
         row = self.row(items)
         self.unify(row.item, value)
-        return PLAIN if row.frame in self.counted else Axis(row.frame)
+        return PLAIN if row.frame in self.counted else FrameAxis(row.frame)
 
     def _within(self, _: Call, value: Sort, items: Sort) -> Sort:
         self.unify(self.row(items).item, value)
@@ -244,32 +244,32 @@ class _Reading(Sorts):
     def _range(self, call: Call, *ends: Sort) -> Sort:
         if (behind := counted_behind(call)) is not None:
             whole, part = (self.row(self.sort(counted)).frame for counted in behind)
-            return Row(part, Axis(whole))
+            return AxisList(part, FrameAxis(whole))
         frame = self.fresh()
         if len(ends) == 1 and isinstance(call.arguments[0], Literal):
             self.counted.add(frame)
-            return Row(frame, PLAIN)
+            return AxisList(frame, PLAIN)
         for end, written in zip(ends, call.arguments, strict=True):
             if isinstance(written, Literal) or axes_from_end(written) is not None:
-                self.unify(end, Axis(frame))
+                self.unify(end, FrameAxis(frame))
             elif not counts_axes(written):
                 raise Unnatural("a range of axes that begins or ends at a number that is computed")
-        return Row(frame if len(ends) == 1 else self.fresh(), Axis(frame))
+        return AxisList(frame if len(ends) == 1 else self.fresh(), FrameAxis(frame))
 
     def _without(self, call: Call, _: Sort, axes: Sort) -> Sort:
         of = self.axes(axes)[1]
-        return Row(self.rest(of, text_of(call.arguments[1])), Axis(of))
+        return AxisList(self.rest(of, text_of(call.arguments[1])), FrameAxis(of))
 
     def _drop(self, call: Call, items: Sort, axes: Sort) -> Sort:
         row, of = self.row(items), self.axes(axes)[1]
         self.join(row.frame, of)
-        return Row(self.rest(of, text_of(call.arguments[1])), row.item)
+        return AxisList(self.rest(of, text_of(call.arguments[1])), row.item)
 
     def _insert(self, call: Call, items: Sort, axes: Sort, value: Sort) -> Sort:
         row, of = self.row(items), self.axes(axes)[1]
         self.join(row.frame, self.rest(of, text_of(call.arguments[1])))
         self.unify(row.item, value)
-        return Row(of, row.item)
+        return AxisList(of, row.item)
 
     def _ones_at(self, _: Call, items: Sort, axes: Sort) -> Sort:
         row, of = self.row(items), self.axes(axes)[1]
@@ -278,25 +278,25 @@ class _Reading(Sorts):
 
     def _put(self, _: Call, items: Sort, place: Sort, value: Sort) -> Sort:
         row = self.row(items)
-        self.unify(place, Axis(row.frame))
+        self.unify(place, FrameAxis(row.frame))
         self.unify(row.item, value)
         return row
 
     def _joined(self, call: Call, first: Sort, second: Sort) -> Sort:
         of, inner = self.axes(first)[1], self.axes(second)[1]
         self.join(inner, self.rest(of, text_of(call.arguments[0])))
-        return Row(self.fresh(), Axis(of))
+        return AxisList(self.fresh(), FrameAxis(of))
 
     def _sorted(self, _: Call, items: Sort) -> Sort:
-        return Row(self.fresh(), self.row(items).item)
+        return AxisList(self.fresh(), self.row(items).item)
 
     def _repeated(self, _: Call, value: Sort, count: Sort) -> Sort:
-        return Row(self.fresh(), value)
+        return AxisList(self.fresh(), value)
 
     def _added(self, _: Call, a: Sort, b: Sort) -> Sort:
-        if isinstance(self.found(a), Row) or isinstance(self.found(b), Row):
+        if isinstance(self.found(a), AxisList) or isinstance(self.found(b), AxisList):
             first, second = self.row(a), self.row(b)
-            return Row(self.fresh(), self.unify(first.item, second.item))
+            return AxisList(self.fresh(), self.unify(first.item, second.item))
         self.numbers += [a, b]
         return PLAIN
 
@@ -305,12 +305,12 @@ class _Reading(Sorts):
 
     def _swapped(self, call: Call, items: Sort) -> Sort:
         for end in (-1, -2):
-            self.literals.append((Axis(self.row(items).frame), end))
-        return Row(self.fresh(), Axis(self.row(items).frame))
+            self.literals.append((FrameAxis(self.row(items).frame), end))
+        return AxisList(self.fresh(), FrameAxis(self.row(items).frame))
 
     def _batch(self, call: Call, a: Sort, b: Sort) -> Sort:
         self.join(self.row(a).frame, self.row(b).frame)
-        return self._swapped(call, a) if call.function == "swap_axes" else Row(self.fresh(), Axis(self.row(a).frame))
+        return self._swapped(call, a) if call.function == "swap_axes" else AxisList(self.fresh(), FrameAxis(self.row(a).frame))
 
     # ---------------------------------------------------------------- sides
 
@@ -333,14 +333,14 @@ class _Reading(Sorts):
         return Frames(max(0, self._before()))
 
     def _check(self) -> None:
-        if any(isinstance(self.found(each), Axis) for each in self.numbers):
+        if any(isinstance(self.found(each), FrameAxis) for each in self.numbers):
             raise Unnatural("arithmetic of axes")
         for text, sort in (*self.texts.items(), *self.names.items()):
             sort = self.found(sort)
-            if not isinstance(sort, Row) or text in self.identities or text.startswith("range("):
+            if not isinstance(sort, AxisList) or text in self.identities or text.startswith("range("):
                 continue  # a range of all axes takes each to itself
             item = self.found(sort.item)
-            if isinstance(item, Axis) and self.frame(item.frame) == self.frame(sort.frame):
+            if isinstance(item, FrameAxis) and self.frame(item.frame) == self.frame(sort.frame):
                 raise Unnatural(f"`{text}` takes axes to others of the same tensor")
         ties: nx.Graph[int] = nx.Graph()
         for name in self._bijections():
@@ -358,7 +358,7 @@ class _Reading(Sorts):
 
     def _before(self) -> int:
         """The greatest number, from the front, of an axis that is named by it."""
-        return max((value for sort, value in self.literals if isinstance(self.found(sort), Axis)), default=0)
+        return max((value for sort, value in self.literals if isinstance(self.found(sort), FrameAxis)), default=0)
 
     def _side(self, side: str, pattern: Pattern) -> int | None:
         if isinstance(pattern, Variable):
@@ -398,7 +398,7 @@ class _Reading(Sorts):
                 self.join(own, first)
                 self.join(of, shape)
             if name == "stablehlo.iota":
-                self.unify(given["dimension"], Axis(shape))
+                self.unify(given["dimension"], FrameAxis(shape))
             return shape
         if name in ("stablehlo.reduce", "stablehlo.reduce_region") and first is not None:
             self.join(self.axes(given["dimensions"])[1], first)
@@ -434,7 +434,7 @@ class _Reading(Sorts):
             if name in _PER_AXIS:
                 self.join(self.row(sort).frame, frame)
             elif name in ("axis", "dimension"):
-                self.unify(sort, Axis(frame))
+                self.unify(sort, FrameAxis(frame))
             elif names_axes(name):
                 self.join(self.axes(sort)[1], frame)
 

@@ -14,7 +14,7 @@ from fractions import Fraction
 from coset.ir.dims import Dim
 from coset.ir.types import DType
 from coset.prove import scalar
-from coset.prove.scalar import ONE, ZERO, Apply, Form
+from coset.prove.scalar import ONE, ZERO, Apply, MonomialSum
 
 
 class Unprovable(Exception):
@@ -29,9 +29,9 @@ class Need:
     """That a form is a good argument where the `facts` are not negative and all `conditions` hold, which choose where it stands."""
 
     kind: str
-    form: Form
+    form: MonomialSum
     facts: tuple[Dim, ...]
-    conditions: tuple[Form, ...] = ()
+    conditions: tuple[MonomialSum, ...] = ()
 
 
 NOTHING_NEEDED: frozenset[Need] = frozenset()
@@ -72,28 +72,28 @@ class Domain:
         self.collected[-1] |= found
 
     @contextmanager
-    def under(self, condition: Form) -> Iterator[None]:
+    def under(self, condition: MonomialSum) -> Iterator[None]:
         """Inside, what is needed is needed where the condition is 1."""
         self.collected.append(set())
         yield
         inner = self.collected.pop()
         self.again(frozenset(replace(need, conditions=(condition, *need.conditions)) for need in inner))
 
-    def needs_nonzero(self, form: Form) -> None:
+    def needs_nonzero(self, form: MonomialSum) -> None:
         if len(form.terms) == 1 and form.terms[0][0]:  # a product is 0 where a factor is, a power where its base is
             for factor, _ in form.terms[0][0]:
                 self._add_nonzero(factor.form if isinstance(factor, scalar.Base) else scalar.atom(factor))
         else:
             self._add_nonzero(form)
 
-    def _add_nonzero(self, form: Form) -> None:
+    def _add_nonzero(self, form: MonomialSum) -> None:
         if not self.surely_positive(form) and not self.surely_positive(scalar.negate(form)):
             self._add(NONZERO, _normal(form))
 
-    def _add(self, kind: str, form: Form) -> None:
+    def _add(self, kind: str, form: MonomialSum) -> None:
         self.collected[-1].add(Need(kind, form, self.facts()))
 
-    def needs_nonnegative(self, form: Form) -> None:
+    def needs_nonnegative(self, form: MonomialSum) -> None:
         root = _power_of_one(form)
         if root is not None and (root[1].denominator % 2 == 0 or (root[1].denominator == 1 and int(root[1]) % 2 == 0)):
             return  # a root is not negative (what it is of was asked for when it was made), nor is a square
@@ -101,14 +101,14 @@ class Domain:
         if not self._surely_nonnegative(form):
             self._add(NONNEGATIVE, form)
 
-    def needs(self, form: Form) -> None:
+    def needs(self, form: MonomialSum) -> None:
         self._add(OTHER, form)
 
-    def surely_positive(self, form: Form) -> bool:
+    def surely_positive(self, form: MonomialSum) -> bool:
         """True when every term is a positive number times positive atoms."""
         return bool(form.terms) and all(c > 0 and all(self._positive(atom) for atom, _ in m) for m, c in form.terms)
 
-    def _surely_nonnegative(self, form: Form) -> bool:
+    def _surely_nonnegative(self, form: MonomialSum) -> bool:
         """True when every term is a positive number times atoms that are positive, or sums of what is not negative."""
         return all(c > 0 and all(self._positive(a) or self._sums_up(a) for a, _ in m) for m, c in form.terms)
 
@@ -124,17 +124,17 @@ class Domain:
 _HALF = Fraction(1, 2)
 
 
-def truth(function: str, *arguments: Form) -> Form:
+def truth(function: str, *arguments: MonomialSum) -> MonomialSum:
     """A predicate that stays uninterpreted."""
     return scalar.atom(Apply(function, arguments, truth=True))
 
 
-def negation(a: Form) -> Form:
+def negation(a: MonomialSum) -> MonomialSum:
     """Not, of 0 or 1."""
     return scalar.subtract(ONE, a)
 
 
-def choice(condition: Form, a: Form, b: Form) -> Form:
+def choice(condition: MonomialSum, a: MonomialSum, b: MonomialSum) -> MonomialSum:
     """a where the condition is 1, b where it is 0."""
     if a == b:
         return a
@@ -144,22 +144,22 @@ def choice(condition: Form, a: Form, b: Form) -> Form:
 # ---------------------------------------------------------------- booleans
 
 
-def either(a: Form, b: Form) -> Form:
+def either(a: MonomialSum, b: MonomialSum) -> MonomialSum:
     """Or, of 0 and 1."""
     return scalar.subtract(scalar.add(a, b), scalar.multiply(a, b))
 
 
-def _differ(a: Form, b: Form) -> Form:
+def _differ(a: MonomialSum, b: MonomialSum) -> MonomialSum:
     return scalar.subtract(scalar.add(a, b), scalar.scale(scalar.multiply(a, b), 2))
 
 
-BOOLS: dict[str, Callable[..., Form]] = {
+BOOLS: dict[str, Callable[..., MonomialSum]] = {
     "and": scalar.multiply, "multiply": scalar.multiply, "minimum": scalar.multiply, "or": either, "add": either,
     "maximum": either, "xor": _differ, "not": negation,
 }  # fmt: skip
 
 
-def compare_bools(direction: str, a: Form, b: Form) -> Form:
+def compare_bools(direction: str, a: MonomialSum, b: MonomialSum) -> MonomialSum:
     """Comparison of truth values, false before true."""
     table = {
         "EQ": negation(_differ(a, b)), "NE": _differ(a, b), "LT": scalar.multiply(negation(a), b), "GT": scalar.multiply(a, negation(b)),
@@ -172,9 +172,9 @@ def compare_bools(direction: str, a: Form, b: Form) -> Form:
 # ---------------------------------------------------------------- what several kinds have
 
 
-def sorted_call(function: str, *arguments: Form) -> Form:
+def sorted_call(function: str, *arguments: MonomialSum) -> MonomialSum:
     """An associative, commutative and idempotent function: nested ones are one, each operand counts once."""
-    found: dict[Form, None] = {}
+    found: dict[MonomialSum, None] = {}
     for argument in arguments:
         inner = argument.call(function)
         found.update(dict.fromkeys(inner.arguments if inner else (argument,)))
@@ -183,7 +183,7 @@ def sorted_call(function: str, *arguments: Form) -> Form:
     return scalar.atom(Apply(function, tuple(sorted(found, key=lambda form: form.key))))
 
 
-def conversion(form: Form) -> Apply | None:
+def conversion(form: MonomialSum) -> Apply | None:
     """The conversion between element types that the form is, or None."""
     return form.alone if isinstance(form.alone, Apply) and form.alone.function.startswith("convert ") else None
 
@@ -196,7 +196,7 @@ class Reals:
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
-        self.table: dict[str, Callable[..., Form]] = {
+        self.table: dict[str, Callable[..., MonomialSum]] = {
             "add": scalar.add, "subtract": scalar.subtract, "multiply": scalar.multiply, "negate": scalar.negate,
             "divide": lambda a, b: scalar.multiply(a, self.inverse(b)), "power": self.power,
             "sqrt": lambda a: self.root(a, _HALF), "rsqrt": lambda a: self.inverse(self.root(a, _HALF)),
@@ -213,38 +213,38 @@ class Reals:
         for name in ("erf", "sine", "tan", "asin", "atan", "asinh", "atanh", "erf_inv", "round_nearest_even", "round_nearest_afz"):
             self.table[name] = self._odd(name)
 
-    def _odd(self, name: str) -> Callable[[Form], Form]:
+    def _odd(self, name: str) -> Callable[[MonomialSum], MonomialSum]:
         return lambda a: self.partial(name, scalar.odd(name, a))
 
-    def partial(self, name: str, result: Form) -> Form:
+    def partial(self, name: str, result: MonomialSum) -> MonomialSum:
         """The result of a function, noted where it is not defined for all numbers."""
         if name in _PARTIAL:
             self.domain.needs(scalar.even("of", result))
         return result
 
-    def inverse(self, a: Form) -> Form:
+    def inverse(self, a: MonomialSum) -> MonomialSum:
         """1 / a."""
         if a.number == 0:
             raise Unprovable("a division by zero")
         self.domain.needs_nonzero(a)
         return scalar.power(a, Fraction(-1))
 
-    def root(self, a: Form, exponent: Fraction) -> Form:
+    def root(self, a: MonomialSum, exponent: Fraction) -> MonomialSum:
         """a to a power that wants a number that is not negative."""
         self.domain.needs_nonnegative(a)
         return scalar.power(a, exponent)
 
-    def log(self, a: Form) -> Form:
+    def log(self, a: MonomialSum) -> MonomialSum:
         """The natural logarithm."""
         self.domain.needs_nonnegative(a)
         self.domain.needs_nonzero(a)
         return scalar.logarithm(a)
 
-    def logistic(self, a: Form) -> Form:
+    def logistic(self, a: MonomialSum) -> MonomialSum:
         """1 / (1 + e^-a)."""
         return scalar.power(scalar.add(ONE, scalar.exponential(scalar.negate(a))), Fraction(-1))
 
-    def power(self, a: Form, b: Form) -> Form:
+    def power(self, a: MonomialSum, b: MonomialSum) -> MonomialSum:
         """a to the power of b."""
         if b.number is None:
             result = scalar.atom(Apply("power", (a, b)))
@@ -254,7 +254,7 @@ class Reals:
             return scalar.power(a, b.number) if b.number >= 0 else scalar.power(self.inverse(a), -b.number)
         return self.root(a, b.number) if b.number > 0 else self.inverse(self.root(a, -b.number))
 
-    def compare(self, direction: str, a: Form, b: Form) -> Form:
+    def compare(self, direction: str, a: MonomialSum, b: MonomialSum) -> MonomialSum:
         """A comparison by the sign of a difference."""
         gap = scalar.subtract(a, b)
         if gap.number is not None:
@@ -274,7 +274,7 @@ class Reals:
 _PARTIAL = frozenset({"tan", "asin", "acos", "acosh", "atanh", "erf_inv", "remainder", "lgamma", "digamma", "polygamma", "zeta"})
 
 
-def _power_of_one(form: Form) -> tuple[Form, Fraction] | None:
+def _power_of_one(form: MonomialSum) -> tuple[MonomialSum, Fraction] | None:
     """The base and the exponent of a form that is a positive number times the power of one atom."""
     if len(form.terms) != 1 or form.terms[0][1] <= 0 or len(form.terms[0][0]) != 1:
         return None
@@ -282,12 +282,12 @@ def _power_of_one(form: Form) -> tuple[Form, Fraction] | None:
     return factor.form if isinstance(factor, scalar.Base) else scalar.atom(factor), exponent
 
 
-def _normal(form: Form) -> Form:
+def _normal(form: MonomialSum) -> MonomialSum:
     """The form up to a factor."""
     return scalar.scale(form, 1 / form.terms[0][1]) if form.terms else form
 
 
-def _unit(form: Form) -> Form:
+def _unit(form: MonomialSum) -> MonomialSum:
     """The form up to a positive factor."""
     return scalar.scale(form, 1 / abs(form.terms[0][1])) if form.terms else form
 

@@ -15,10 +15,10 @@ from coset.prove.deadline import look
 from coset.prove.growth import growth
 from coset.prove.retyped import retyped
 from coset.prove.sample import sides
-from coset.prove.stored import Growth, Stored
+from coset.prove.stored import Growth, StoredGrowth
 from coset.rules.algebra import Literal
 from coset.rules.applied import matched, right_sides
-from coset.rules.instance import Search
+from coset.rules.instance import InstanceSearch
 from coset.rules.instances import instances
 from coset.rules.lock import arrow
 from coset.rules.pattern import Pattern, Variable
@@ -153,7 +153,7 @@ def joined(found: Sequence[Mapping[str, Grade]]) -> dict[str, Grade]:
     return result
 
 
-def _drawn(found: Growth) -> dict[Term, Stored]:
+def _drawn(found: Growth) -> dict[Term, StoredGrowth]:
     """What was measured."""
     return {term: value for term, value in found.by_term.items() if value.drawn or not value.bounded}
 
@@ -180,7 +180,7 @@ def _size(found: Growth) -> tuple[float, float]:
     return (float(worst.degree or 99), worst.over) if bound == float("inf") else (1.0, bound)
 
 
-class _Several(Search):
+class _Several(InstanceSearch):
     """Draws no dim of one element, of which nothing is folded."""
 
     def refresh(self) -> None:
@@ -195,7 +195,7 @@ def _pairs(rule: Rule, dtype: str = "f32") -> Iterator[tuple[Term, Term]]:
     for turn, exponent in enumerate(EXPONENTS[: DRAWS if names else PLAIN]):
         draw = random.Random(f"growth {turn}")
         numbers = {} if turn % 2 == 0 else {name: draw.uniform(1, 2) * 2.0 ** (exponent + place) for place, name in enumerate(names)}
-        kind = Search if turn % 3 == 2 else _Several
+        kind = InstanceSearch if turn % 3 == 2 else _Several
         search = kind(draw, dtypes=2, firing=True, elements=(dtype,), budget=QUESTIONS, numbers=numbers, turn=turn)
         found: list[tuple[Term, Term]] = []
         try:

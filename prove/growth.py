@@ -19,11 +19,11 @@ import ml_dtypes
 from coset.ir.term import Term, topological
 from coset.ir.types import DType, TensorType
 from coset.prove.deadline import look
-from coset.prove.drawn_growth import LARGEST_DEGREE, Measured, measured, range_of
+from coset.prove.drawn_growth import LARGEST_DEGREE, MeasuredGrowth, measured, range_of
 from coset.prove.magnitudes import TOKEN, Magnitudes
-from coset.prove.products import ONE_STEP, ZERO, Atom, Option, Product
+from coset.prove.products import ONE_STEP, ZERO, MagnitudeAtom, MagnitudeProduct, Option
 from coset.prove.simplex import Contradiction, Limit, largest
-from coset.prove.stored import LIMITS, Growth, Stored, width_of
+from coset.prove.stored import LIMITS, Growth, StoredGrowth, width_of
 from coset.prove.summands import bounds_of_summands, only_added
 from coset.rules.definition import expand, is_defined
 
@@ -57,14 +57,14 @@ def _range(dtype: DType) -> Fraction:
 class _Family:
     """A value of the left side, for every element. A `constant` has the first weight alone."""
 
-    product: Product
+    product: MagnitudeProduct
     dtype: DType
     constant: bool
 
 
 def growth(
     left: Term, right: Term, *, constants: frozenset[str] = frozenset(), facts: Mapping[str, str] | None = None, most: int | None = None,
-    known: Mapping[Term, Stored] | None = None, opens: bool = False, deciding: bool = False,
+    known: Mapping[Term, StoredGrowth] | None = None, opens: bool = False, deciding: bool = False,
 ) -> Growth:  # fmt: skip
     """The growth of one instance: both sides over the same inputs, of which `constants` are numbers of the program.
 
@@ -79,7 +79,7 @@ def growth(
     products = [(term, elements.generic(term)) for term in (*mine, *equal)]
     families = [_Family(found, term.tensor.dtype, term in fixed) for term, found in products if found is not None]
     program = _Program(elements, families, constants, deciding=deciding)
-    values: dict[Term, Stored] = {}
+    values: dict[Term, StoredGrowth] = {}
     same = {*mine, *equal}
     light = fixed | (only_added(list(topological([right])), _results(right)) if opens else set())
     for term in _stored(right):
@@ -97,7 +97,7 @@ def growth(
     return Growth(tuple(values.values()), elements.counted, values)
 
 
-def _by_sums(right: Term, values: Mapping[Term, Stored], same: AbstractSet[Term]) -> dict[Term, Stored]:
+def _by_sums(right: Term, values: Mapping[Term, StoredGrowth], same: AbstractSet[Term]) -> dict[Term, StoredGrowth]:
     """What is known of `values` that are summands of values bounded by the first weight; `same` are those that the left has."""
 
     def known(term: Term) -> float:
@@ -109,8 +109,12 @@ def _by_sums(right: Term, values: Mapping[Term, Stored], same: AbstractSet[Term]
 
 
 def _drawn(
-    values: Mapping[Term, Stored], left: Sequence[Term], below: Mapping[Term, bool], constants: frozenset[str], facts: Mapping[str, str]
-) -> dict[Term, Stored]:
+    values: Mapping[Term, StoredGrowth],
+    left: Sequence[Term],
+    below: Mapping[Term, bool],
+    constants: frozenset[str],
+    facts: Mapping[str, str],
+) -> dict[Term, StoredGrowth]:
     """What is measured of values of which nothing could be shown."""
     width = max(width_of(values[term].dtype) for term in below)
     least = float(LEAST_WEIGHTS.get(min(width, 32), -range_of(next(iter(below)).tensor.dtype)))
@@ -118,11 +122,11 @@ def _drawn(
     return {term: _as_stored(values[term], each) for term, each in found.items()}
 
 
-def _as_stored(value: Stored, found: Measured) -> Stored:
+def _as_stored(value: StoredGrowth, found: MeasuredGrowth) -> StoredGrowth:
     close = max(found.first, found.second) <= LIMITS[32][0]  # as a bound; else as a degree, if it is one
     degree = LARGEST_DEGREE if not close and found.over <= 0.0 and LIMITS[width_of(value.dtype)][2] else None
     first, second = (math.inf, math.inf) if degree is not None else (max(found.first, 0.0), max(found.second, 0.0))
-    return Stored(value.what, value.dtype, first, second, degree, 0.0, drawn=True)
+    return StoredGrowth(value.what, value.dtype, first, second, degree, 0.0, drawn=True)
 
 
 def _results(root: Term) -> list[Term]:
@@ -171,11 +175,11 @@ class _Program:
         self.keys = {elements.canonical(family.product.key.removeprefix("-")) for family in families if not family.constant}
         self.reads = {family.product.factors[0][0].read: family for family in families if _is_read(family.product)}
 
-    def holds(self, value: Product) -> bool:
+    def holds(self, value: MagnitudeProduct) -> bool:
         """Whether a value of the left is the same."""
         return self.elements.canonical(value.key.removeprefix("-")) in self.keys
 
-    def stored(self, term: Term, value: Product, *, counts_below: bool) -> Stored:
+    def stored(self, term: Term, value: MagnitudeProduct, *, counts_below: bool) -> StoredGrowth:
         """What is known of a stored value of the right side."""
         dtype = term.tensor.dtype
         first = self._outweighs(value, dtype, 1)
@@ -184,9 +188,9 @@ class _Program:
         if not (math.isfinite(max(first, second)) or max(first, second) == -math.inf):
             most = LIMITS[width_of(dtype)][2] if self.deciding else MOST_DEGREE
             degree, over = self._degree(value, most, both=counts_below)
-        return Stored(term.op.name, dtype, max(first, 0.0), max(second, 0.0), degree, over)
+        return StoredGrowth(term.op.name, dtype, max(first, 0.0), max(second, 0.0), degree, over)
 
-    def _outweighs(self, value: Product, dtype: DType, sign: int) -> float:
+    def _outweighs(self, value: MagnitudeProduct, dtype: DType, sign: int) -> float:
         """log2 of how far a value can outweigh the heaviest of the left, by the first weight (`sign` 1) or the second (-1)."""
         goal = _linear(value, sign)
         goal[HEAVIEST] = goal.get(HEAVIEST, ZERO) - 1
@@ -195,7 +199,7 @@ class _Program:
         floor = Limit({HEAVIEST: Fraction(-1)}, _range(dtype) if least is None else Fraction(-least))
         return self._largest(value, goal, base, [floor], weighted=True)
 
-    def _degree(self, value: Product, most: int, *, both: bool) -> tuple[int | None, float]:
+    def _degree(self, value: MagnitudeProduct, most: int, *, both: bool) -> tuple[int | None, float]:
         """The least degree up to `most` for which there is a bound, and that bound."""
         for degree in range(1, most + 1):
             bounds = []
@@ -209,7 +213,9 @@ class _Program:
                 return degree, max(*bounds, 0.0)
         return None, 0.0
 
-    def _largest(self, value: Product, goal: Mapping[str, Fraction], base: Fraction, limits: Sequence[Limit], *, weighted: bool) -> float:
+    def _largest(
+        self, value: MagnitudeProduct, goal: Mapping[str, Fraction], base: Fraction, limits: Sequence[Limit], *, weighted: bool
+    ) -> float:
         """The largest value of `goal` + `base`, over all cases of what the atoms may be."""
         found = -math.inf
         for atoms in self._cases(value):
@@ -226,13 +232,13 @@ class _Program:
             found = max(found, float(most + base))
         return found
 
-    def _cases(self, value: Product) -> list[dict[Atom, Option | None] | None]:
+    def _cases(self, value: MagnitudeProduct) -> list[dict[MagnitudeAtom, Option | None] | None]:
         """The atoms that count for a value in each case of what they may be: also those that stand beside its own in values of the left."""
         own = [atom for atom, _ in value.factors]
         found = list(_branches([*own, *(atom for product in self._beside(own) for atom, _ in product.factors)]))
         return list(_branches(own)) if None in found else found
 
-    def _beside(self, atoms: Sequence[Atom]) -> Iterator[Product]:
+    def _beside(self, atoms: Sequence[MagnitudeAtom]) -> Iterator[MagnitudeProduct]:
         """Values of the left that speak of one of the atoms, beside such as are never 0 (where one is, the others may be anything)."""
         for family in self.families:
             for own, _ in family.product.factors:
@@ -253,7 +259,7 @@ class _Program:
         one_to_one = len(names) == len(pairs) == len(set(names.values()))
         return names if one_to_one and all(extents[a] == extents[b] for a, b in pairs) else None
 
-    def _of_left(self, atoms: Sequence[Atom], weighted: bool) -> Iterator[Limit]:
+    def _of_left(self, atoms: Sequence[MagnitudeAtom], weighted: bool) -> Iterator[Limit]:
         """No value of the left side outweighs the heaviest. Unweighted: its logarithm is no further from 0, that of a constant too."""
         for atom in atoms:
             if atom.read in self.reads:
@@ -264,7 +270,7 @@ class _Program:
             for form in self._matched(family.product, atoms):
                 yield from _within(form, family.product.log, family, weighted, not family.constant)
 
-    def _matched(self, product: Product, atoms: Sequence[Atom]) -> Iterator[dict[str, Fraction]]:
+    def _matched(self, product: MagnitudeProduct, atoms: Sequence[MagnitudeAtom]) -> Iterator[dict[str, Fraction]]:
         """The elements of a family that are made of the atoms at hand, as linear forms."""
         own = [atom for atom, _ in product.factors]
         wanted = self.elements.canonical(" ".join(atom.key for atom in own))
@@ -277,7 +283,7 @@ class _Program:
                 yield form
 
 
-def _is_read(product: Product) -> bool:
+def _is_read(product: MagnitudeProduct) -> bool:
     return len(product.factors) == 1 and product.factors[0][1] == 1 and not product.log and bool(product.factors[0][0].read)
 
 
@@ -289,18 +295,18 @@ def _within(form: Mapping[str, Fraction], log: Fraction, family: _Family, weight
         yield Limit({**{key: -value for key, value in form.items()}, HEAVIEST: Fraction(-1)}, span + log)
 
 
-def _bounds(atom: Atom) -> list[Product]:
+def _bounds(atom: MagnitudeAtom) -> list[MagnitudeProduct]:
     """The products that an atom is bounded by."""
     return [*atom.caps, *atom.floors, *(option.product for option in atom.options)]
 
 
-def _linear(product: Product, sign: int = 1) -> dict[str, Fraction]:
+def _linear(product: MagnitudeProduct, sign: int = 1) -> dict[str, Fraction]:
     return {atom.key: sign * exponent for atom, exponent in product.factors}
 
 
-def _branches(atoms: Sequence[Atom]) -> Iterator[dict[Atom, Option | None] | None]:
+def _branches(atoms: Sequence[MagnitudeAtom]) -> Iterator[dict[MagnitudeAtom, Option | None] | None]:
     """The atoms and those that they lead to, each with one of its options, in every way; None where there are too many ways."""
-    waiting: list[tuple[dict[Atom, Option | None], list[Atom]]] = [({}, list(atoms))]
+    waiting: list[tuple[dict[MagnitudeAtom, Option | None], list[MagnitudeAtom]]] = [({}, list(atoms))]
     count = 1
     while waiting:
         chosen, open_ = waiting.pop()
@@ -321,7 +327,7 @@ def _branches(atoms: Sequence[Atom]) -> Iterator[dict[Atom, Option | None] | Non
             waiting.append(({**chosen, atom: option}, [*open_[:-1], *led, *more]))
 
 
-def _about(atoms: Mapping[Atom, Option | None]) -> Iterator[Limit]:
+def _about(atoms: Mapping[MagnitudeAtom, Option | None]) -> Iterator[Limit]:
     """What is known of the atoms in one case."""
     for atom, option in atoms.items():
         above = [(cap, ZERO) for cap in atom.caps]

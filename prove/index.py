@@ -23,25 +23,25 @@ Bounds = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Known:
+class IndexFacts:
     """What is known where an element stands: the extents of index variables, and polynomials that are not negative."""
 
     extents: Mapping[str, Dim] = field(default_factory=dict)
     facts: tuple[Dim, ...] = ()
     positive: frozenset[str] = frozenset()  # further dims that are at least 1
 
-    def with_variables(self, extents: Mapping[str, Dim]) -> "Known":
+    def with_variables(self, extents: Mapping[str, Dim]) -> "IndexFacts":
         """The same with more index variables."""
-        return Known({**self.extents, **extents}, self.facts, self.positive)
+        return IndexFacts({**self.extents, **extents}, self.facts, self.positive)
 
-    def rebound(self, extents: Mapping[str, Dim]) -> "Known":
+    def rebound(self, extents: Mapping[str, Dim]) -> "IndexFacts":
         """The same with index variables that stand for others now: what was known of variables of these names is not known of them."""
         kept = tuple(fact for fact in self.facts if dims.symbols(fact).isdisjoint(extents))
-        return Known({**self.extents, **extents}, kept, self.positive)
+        return IndexFacts({**self.extents, **extents}, kept, self.positive)
 
-    def with_fact(self, fact: Dim) -> "Known":
+    def with_fact(self, fact: Dim) -> "IndexFacts":
         """The same where `fact` >= 0 too."""
-        return Known(self.extents, (*self.facts, fact), self.positive)
+        return IndexFacts(self.extents, (*self.facts, fact), self.positive)
 
     def nonnegative(self, dim: Dim) -> bool:
         """True when `dim` >= 0 could be shown."""
@@ -292,7 +292,7 @@ def linear(index: Sequence[Dim], shape: Shape) -> Dim:
     return position
 
 
-def spread(position: Dim, shape: Shape, known: Known) -> list[Dim]:
+def spread(position: Dim, shape: Shape, known: IndexFacts) -> list[Dim]:
     """The index of the element at `position` in row-major order."""
     index: list[Dim] = []
     for axis in reversed(range(len(shape))):
@@ -305,7 +305,7 @@ def spread(position: Dim, shape: Shape, known: Known) -> list[Dim]:
     return index[::-1]
 
 
-def reshaped(index: Sequence[Dim], source: Shape, target: Shape, known: Known) -> list[Dim]:
+def reshaped(index: Sequence[Dim], source: Shape, target: Shape, known: IndexFacts) -> list[Dim]:
     """The index into a tensor of shape `source` of the element at `index` of the same tensor under shape `target`.
 
     The dims are taken in the smallest groups with equal products, so that what a reshape leaves alone stays as it is.

@@ -7,21 +7,21 @@ from collections.abc import Callable
 from coset.ir.types import DTYPES, DType
 from coset.prove import scalar
 from coset.prove.functions import sorted_call
-from coset.prove.scalar import ONE, ZERO, Apply, Form, Size
+from coset.prove.scalar import ONE, ZERO, Apply, MonomialSum, Size
 
 
-def power_of_integer(a: Form, b: Form, dtype: DType) -> Form:
+def power_of_integer(a: MonomialSum, b: MonomialSum, dtype: DType) -> MonomialSum:
     """a to the power of b, of which the sign counts."""
     if b.number is not None and 0 <= b.number <= 8:
         return scalar.power(a, b.number)
     return scalar.atom(Apply(f"power {dtype}", (a, b)))
 
 
-def remainder_of_integers(a: Form, b: Form, dtype: DType) -> Form:
+def remainder_of_integers(a: MonomialSum, b: MonomialSum, dtype: DType) -> MonomialSum:
     """What the quotient leaves, by 0 (where the quotient is -1 and the rest all of a: 0 * -1 is nothing) and by -1 too, where both may wrap
     around; of what a remainder by b leaves it is that: it is nearer to 0 than b, or b is 0."""
 
-    def left(x: Form) -> Form:
+    def left(x: MonomialSum) -> MonomialSum:
         quotient = x if b == ONE else scalar.atom(Apply(f"divide {dtype}", (x, b)))
         return scalar.subtract(x, scalar.multiply(quotient, b))
 
@@ -29,7 +29,7 @@ def remainder_of_integers(a: Form, b: Form, dtype: DType) -> Form:
     return a if any(left(x) == a for x in divided) else left(a)
 
 
-def shifted(name: str, a: Form, places: int, dtype: DType) -> Form:
+def shifted(name: str, a: MonomialSum, places: int, dtype: DType) -> MonomialSum:
     """A shift by a number of places: none is nothing, two to one side are one, and as many as there are bits leave 0 or the sign."""
     places = min(places, dtype.bits)
     if name == "shift_left":
@@ -44,11 +44,11 @@ def shifted(name: str, a: Form, places: int, dtype: DType) -> Form:
     return scalar.atom(Apply(f"{name} {dtype}", (a, scalar.number(places))))
 
 
-def _shifted(a: Form, b: Form) -> Form:
+def _shifted(a: MonomialSum, b: MonomialSum) -> MonomialSum:
     return scalar.scale(a, 1 << int(b.number)) if b.number is not None and 0 <= b.number < 8 else scalar.atom(Apply("shift_left", (a, b)))
 
 
-INTEGERS: dict[str, Callable[..., Form]] = {
+INTEGERS: dict[str, Callable[..., MonomialSum]] = {
     "add": scalar.add, "subtract": scalar.subtract, "multiply": scalar.multiply, "negate": scalar.negate,
     "shift_left": _shifted, "not": lambda a: scalar.subtract(scalar.negate(a), ONE),
     "and": lambda a, b: sorted_call("and", a, b), "or": lambda a, b: sorted_call("or", a, b),
@@ -56,9 +56,9 @@ INTEGERS: dict[str, Callable[..., Form]] = {
 }  # fmt: skip
 
 
-def _parity(*arguments: Form) -> Form:
+def _parity(*arguments: MonomialSum) -> MonomialSum:
     """The exclusive or: what comes twice is nothing."""
-    odd: dict[Form, None] = {}
+    odd: dict[MonomialSum, None] = {}
     for argument in arguments:
         inner = argument.call("xor")
         for part in inner.arguments if inner else (argument,):
@@ -71,7 +71,7 @@ def _parity(*arguments: Form) -> Form:
     return scalar.atom(Apply("xor", tuple(sorted(odd, key=lambda form: form.key))))
 
 
-def narrowed(a: Form, to: DType) -> Form:
+def narrowed(a: MonomialSum, to: DType) -> MonomialSum:
     """Integers in fewer bits: a homomorphism of rings, so that it goes to the atoms."""
     total = ZERO
     for monomial, coefficient in a.terms:
@@ -82,7 +82,7 @@ def narrowed(a: Form, to: DType) -> Form:
     return total
 
 
-def _narrow_atom(factor: scalar.Atom, to: DType) -> Form:
+def _narrow_atom(factor: scalar.Atom, to: DType) -> MonomialSum:
     if scalar.truth_valued(factor) or isinstance(factor, Size):  # an integer, of which fewer bits are left
         return scalar.atom(factor)
     if isinstance(factor, Apply) and factor.function.startswith("narrow "):

@@ -49,7 +49,7 @@ Demand = tuple[int, str]
 
 
 @dataclass(frozen=True)
-class Way:
+class Premises:
     """Why a term is something: other terms are what `needs` says, and those of `pairs` are equal."""
 
     needs: tuple[tuple[Term, str], ...] = ()
@@ -84,27 +84,27 @@ def of_constant(value: Constant) -> list[str]:
 # ---------------------------------------------------------------- terms of classes
 
 
-def ways(term: Term, fact: str, find: Callable[[Term], int]) -> list[Way]:
+def ways(term: Term, fact: str, find: Callable[[Term], int]) -> list[Premises]:
     """The ways in which `term` is what `fact` says; `find` gives the class of a term."""
     named, op, operands = dict(term.attributes), term.op.name, term.operands
-    found: list[Way] = []
+    found: list[Premises] = []
     value = named.get("value")
     if (isinstance(value, Constant) and fact in of_constant(value)) or (op == "stablehlo.iota" and fact in of_iota(named)):
-        found.append(Way())
+        found.append(Premises())
     if fact not in PATTERNS and operands and (op in MOVING or op == "stablehlo.concatenate"):
-        found.append(Way(tuple((operand, fact) for operand in operands)))
+        found.append(Premises(tuple((operand, fact) for operand in operands)))
     laws = LAWS[fact].get(op.removeprefix("stablehlo."), ()) if term.op.dialect == "stablehlo" else ()
     found += [
-        Way(tuple((operand, need) for operand, need in zip(operands, way, strict=True) if need))
+        Premises(tuple((operand, need) for operand, need in zip(operands, way, strict=True) if need))
         for way in laws
         if len(way) == len(operands)
     ]
     if fact == N and op == "stablehlo.multiply" and find(operands[0]) == find(operands[1]):
-        found.append(Way((), ((operands[0], operands[1]),)))
+        found.append(Premises((), ((operands[0], operands[1]),)))
     if fact == N and op == "stablehlo.reduce" and named.get("combiner") in KEEPING:
-        found.append(Way(((operands[0], N),)))
+        found.append(Premises(((operands[0], N),)))
     if fact == N:
-        found.append(Way(((term, P),)))
+        found.append(Premises(((term, P),)))
     return found
 
 
@@ -113,7 +113,7 @@ def support(term: Term, fact: str, members: Callable[[int], Iterable[Term]], fin
     `members`. None where it is not derived."""
     start = (find(term), fact)
     users: dict[Demand, list[int]] = {}
-    every: list[tuple[Demand, Term, Way]] = []
+    every: list[tuple[Demand, Term, Premises]] = []
     missing: list[int] = []
     ready: deque[int] = deque()
     asked, stack = {start}, [start]
@@ -130,7 +130,7 @@ def support(term: Term, fact: str, members: Callable[[int], Iterable[Term]], fin
                     ready.append(len(every))
                 every.append((demand, member, way))
                 missing.append(len(needs))
-    shown: dict[Demand, tuple[Term, Way]] = {}
+    shown: dict[Demand, tuple[Term, Premises]] = {}
     while ready:
         demand, member, way = every[ready.popleft()]
         if demand not in shown:
@@ -142,7 +142,7 @@ def support(term: Term, fact: str, members: Callable[[int], Iterable[Term]], fin
     return _pairs(term, fact, shown, find) if start in shown else None
 
 
-def _pairs(term: Term, fact: str, shown: Mapping[Demand, tuple[Term, Way]], find: Callable[[Term], int]) -> list[tuple[Term, Term]]:
+def _pairs(term: Term, fact: str, shown: Mapping[Demand, tuple[Term, Premises]], find: Callable[[Term], int]) -> list[tuple[Term, Term]]:
     pairs: list[tuple[Term, Term]] = []
     done: set[tuple[Term, str]] = set()
     stack = [(term, fact)]

@@ -23,9 +23,9 @@ from coset.ir.term import Term
 from coset.ir.types import TensorType
 from coset.prove import movement
 from coset.prove.functions import Unprovable
-from coset.prove.index import Known
+from coset.prove.index import IndexFacts
 from coset.prove.magnitude_functions import MOST_EXPONENT, SCALARS, as_float, logarithm_of
-from coset.prove.products import ONE, ONE_STEP, ZERO, Atom, Option, Product, by_key, negated, number, product
+from coset.prove.products import ONE, ONE_STEP, ZERO, MagnitudeAtom, MagnitudeProduct, Option, by_key, negated, number, product
 from coset.rules.definition import expand, is_defined
 
 Index = tuple[Dim, ...]
@@ -38,21 +38,21 @@ class Magnitudes:
     number of folded elements that is above 1, to see whether it counts."""
 
     def __init__(self, *, most: int | None = None) -> None:
-        self.known = Known()
+        self.known = IndexFacts()
         self.most = most
         self.extents: dict[str, Dim] = {}
-        self.atoms: dict[str, Atom] = {}
-        self._memo: dict[tuple[Term, Index], Product | None] = {}
+        self.atoms: dict[str, MagnitudeAtom] = {}
+        self._memo: dict[tuple[Term, Index], MagnitudeProduct | None] = {}
         self._numbers: dict[Term, int] = {}
         self.counted = False  # whether numbers of folded elements came into it
         self.largest_logarithm = ZERO  # of the float type at hand, as a power of 2
 
-    def generic(self, term: Term) -> Product | None:
+    def generic(self, term: Term) -> MagnitudeProduct | None:
         """The element of a tensor at an index of new variables."""
         index = tuple(0 if dim == 1 else dims.symbol(self._fresh("i", dim)) for dim in term.tensor.dims)
         return self.element(term, index)
 
-    def element(self, term: Term, index: Index) -> Product | None:  # None: it is 0, or not finite
+    def element(self, term: Term, index: Index) -> MagnitudeProduct | None:  # None: it is 0, or not finite
         """The element at `index`."""
         key = (term, index)
         if key not in self._memo:
@@ -69,18 +69,18 @@ class Magnitudes:
 
         return TOKEN.sub(renamed, key)
 
-    def atom(self, key: str, **known: Any) -> Product:
+    def atom(self, key: str, **known: Any) -> MagnitudeProduct:
         """The atom of this key as a product; what is known of it is said where it is first made."""
         if key not in self.atoms:
-            self.atoms[key] = Atom(key, **known)
-        return Product(ZERO, ((self.atoms[key], ONE_STEP),))
+            self.atoms[key] = MagnitudeAtom(key, **known)
+        return MagnitudeProduct(ZERO, ((self.atoms[key], ONE_STEP),))
 
-    def renamed(self, value: Product, names: Mapping[str, str]) -> Product:
+    def renamed(self, value: MagnitudeProduct, names: Mapping[str, str]) -> MagnitudeProduct:
         """The same product of elements at other places: index variables under their new names."""
         factors = {self._renamed(atom, names): exponent for atom, exponent in value.factors}
-        return Product(value.log, by_key(factors), value.negative)
+        return MagnitudeProduct(value.log, by_key(factors), value.negative)
 
-    def _renamed(self, atom: Atom, names: Mapping[str, str]) -> Atom:
+    def _renamed(self, atom: MagnitudeAtom, names: Mapping[str, str]) -> MagnitudeAtom:
         key = _with_names(atom.key, names)
         if key == atom.key:
             return atom
@@ -95,7 +95,7 @@ class Magnitudes:
 
     # ---------------------------------------------------------------- ops
 
-    def _element(self, term: Term, index: Index) -> Product | None:
+    def _element(self, term: Term, index: Index) -> MagnitudeProduct | None:
         name = term.op.name
         if name == "builtin.input":
             return self._read(term, index)
@@ -120,17 +120,17 @@ class Magnitudes:
             return self._elementwise(term, index)
         return self._unknown(term, index)
 
-    def _read(self, term: Term, index: Index) -> Product:
+    def _read(self, term: Term, index: Index) -> MagnitudeProduct:
         name = str(term.attribute("name"))
         key = f"{name}[{', '.join(map(str, index))}]"
         return self.atom(key, read=name) if term.tensor.dtype.kind == "float" else self._whole(key, term.tensor)
 
-    def _whole(self, key: str, type: TensorType) -> Product:
+    def _whole(self, key: str, type: TensorType) -> MagnitudeProduct:
         """An integer, or a truth: where it is not 0 its magnitude is at least 1."""
         bits = Fraction(0 if type.dtype.kind == "bool" else type.dtype.bits)
-        return self.atom(key, nonnegative=type.dtype.kind != "int", caps=(Product(bits),), floors=(ONE,))
+        return self.atom(key, nonnegative=type.dtype.kind != "int", caps=(MagnitudeProduct(bits),), floors=(ONE,))
 
-    def _constant(self, term: Term, index: Index) -> Product | None:
+    def _constant(self, term: Term, index: Index) -> MagnitudeProduct | None:
         array = term.attribute("value").array()
         if array.dtype.kind in "cO" or term.tensor.dtype.kind in ("complex", "string"):
             return self._unknown(term, index)
@@ -142,11 +142,11 @@ class Magnitudes:
         wide = wide[(wide > 0) & np.isfinite(wide)]
         if not wide.size:
             return None
-        low, high = (Product(Fraction(math.log2(float(end)))) for end in (wide.min(), wide.max()))
+        low, high = (MagnitudeProduct(Fraction(math.log2(float(end)))) for end in (wide.min(), wide.max()))
         key = f"constant {term.attribute('value').key}[{', '.join(map(str, index))}]"
         return self.atom(key, nonnegative=bool((array.astype(np.float64) >= 0).all()), caps=(high,), floors=(low,))
 
-    def _unknown(self, term: Term, index: Index) -> Product:
+    def _unknown(self, term: Term, index: Index) -> MagnitudeProduct:
         """An element of which nothing is known but its name."""
         identity = self._numbers.setdefault(term, len(self._numbers))
         key = f"t{identity}[{', '.join(map(str, index))}]"
@@ -155,10 +155,10 @@ class Magnitudes:
             return self._whole(key, type)
         return self.atom(key)
 
-    def _moved(self, term: Term, index: Index) -> Product | None:
+    def _moved(self, term: Term, index: Index) -> MagnitudeProduct | None:
         """One of the operands' elements, at a place that is not known: its index is named by the op that takes it."""
         identity = self._numbers.setdefault(term, len(self._numbers))
-        options: list[Product | None] = []
+        options: list[MagnitudeProduct | None] = []
         for x in term.operands:
             if isinstance(x.type, TensorType) and x.type.dtype == term.tensor.dtype:
                 at = tuple(dims.symbol(f"m:{identity}:{axis}") for axis in range(x.tensor.rank))
@@ -169,7 +169,9 @@ class Magnitudes:
 
     # what `prove.movement` asks of the elements
 
-    def cases(self, dim: Dim, where: Callable[[], Product | None], otherwise: Callable[[], Product | None]) -> Product | None:
+    def cases(
+        self, dim: Dim, where: Callable[[], MagnitudeProduct | None], otherwise: Callable[[], MagnitudeProduct | None]
+    ) -> MagnitudeProduct | None:
         """One value where `dim` >= 0, another where it is not."""
         dim = self.known.simplify(dim)
         if self.known.nonnegative(dim):
@@ -179,8 +181,8 @@ class Magnitudes:
         return self.choice(f"[{dim}]", (where(), otherwise()))
 
     def choice(
-        self, key: str, values: Sequence[Product | None], *, nonnegative: bool = False, caps: tuple[Product, ...] = ()
-    ) -> Product | None:
+        self, key: str, values: Sequence[MagnitudeProduct | None], *, nonnegative: bool = False, caps: tuple[MagnitudeProduct, ...] = ()
+    ) -> MagnitudeProduct | None:
         """One of the values; `key` says which."""
         options = [value for value in values if value is not None]
         distinct = list({option.key: option for option in options}.values())
@@ -194,7 +196,7 @@ class Magnitudes:
 
     # ---------------------------------------------------------------- elementwise
 
-    def _elementwise(self, term: Term, index: Index) -> Product | None:
+    def _elementwise(self, term: Term, index: Index) -> MagnitudeProduct | None:
         name = term.op.name.split(".", 1)[1]
         values = [self.element(x, index if x.tensor.rank else ()) for x in term.operands]
         if term.tensor.dtype.kind != "float":
@@ -209,7 +211,7 @@ class Magnitudes:
         keys = ", ".join("0" if value is None else value.key for value in values)
         return self.atom(f"{name}{term.attributes if term.attributes else ''}({keys})")
 
-    def sum(self, a: Product | None, b: Product | None) -> Product | None:
+    def sum(self, a: MagnitudeProduct | None, b: MagnitudeProduct | None) -> MagnitudeProduct | None:
         """A sum: what cancels has no lower bound."""
         if a is None or b is None:
             return a if b is None else b
@@ -218,7 +220,7 @@ class Magnitudes:
                 return None
             total = sum((-1 if each.negative else 1) * 2.0 ** float(each.log - max(a.log, b.log)) for each in (a, b))
             common = number(total)
-            return None if common is None else common.times(Product(max(a.log, b.log), a.factors))
+            return None if common is None else common.times(MagnitudeProduct(max(a.log, b.log), a.factors))
         for x, other in ((a, b), (b, a)):
             peak = _peak(x, other)  # what x - max(x) is, is -(max(x) - x): the difference that is never below 0 has the key
             if peak is not None:
@@ -236,12 +238,12 @@ class Magnitudes:
         floors = tuple(each for each in (first, second) if upright and each.positive)
         return self.atom(f"({first.key} + {second.key})", nonnegative=upright, positive=bool(floors), options=options, floors=floors)
 
-    def exponential(self, x: Product | None) -> Product | None:
+    def exponential(self, x: MagnitudeProduct | None) -> MagnitudeProduct | None:
         """e to the value; e^-x is one over e^x."""
         if x is None:
             return ONE
         if not x.factors:
-            return Product(Fraction(math.log2(math.e) * as_float(x))) if x.log < MOST_EXPONENT else None
+            return MagnitudeProduct(Fraction(math.log2(math.e) * as_float(x))) if x.log < MOST_EXPONENT else None
         if x.negative:
             turned = self.exponential(x.negated())
             return None if turned is None else turned.whole_power(-1)
@@ -260,7 +262,7 @@ class Magnitudes:
         """Fresh variables to fold over, 0 for a dim of one element."""
         return [0 if extent == 1 else dims.symbol(self._fresh("k", extent)) for extent in extents]
 
-    def folded(self, combiner: str, variables: Sequence[Dim], body: Product | None) -> Product | None:
+    def folded(self, combiner: str, variables: Sequence[Dim], body: MagnitudeProduct | None) -> MagnitudeProduct | None:
         """The fold of `body` over all values of the variables."""
         names = [str(variable) for variable in variables if not isinstance(variable, int)]
         if body is None or not names:
@@ -272,13 +274,13 @@ class Magnitudes:
             return self.atom(key, nonnegative=upright, options=(Option(body),), body=body.key, over=frozenset(names))
         return self.atom(key, nonnegative=upright, options=(Option(body),) if combiner == "minimum" else ())
 
-    def _summed(self, names: Sequence[str], body: Product) -> Product | None:
+    def _summed(self, names: Sequence[str], body: MagnitudeProduct) -> MagnitudeProduct | None:
         inside = {atom: power for atom, power in body.factors if any(name in TOKEN.findall(atom.key) for name in names)}
-        outside = Product(body.log, tuple(item for item in body.factors if item[0] not in inside), body.negative)
+        outside = MagnitudeProduct(body.log, tuple(item for item in body.factors if item[0] not in inside), body.negative)
         count = self._count(names)
         if not inside:  # the same number many times
-            return outside.times(Product(count))
-        term = Product(ZERO, by_key(inside))
+            return outside.times(MagnitudeProduct(count))
+        term = MagnitudeProduct(ZERO, by_key(inside))
         floors = (term,) if term.positive else ()
         peak = term.factors[0][0].peak if len(term.factors) == 1 and term.factors[0][1] == -1 else None
         if peak is not None and peak <= frozenset(names) and term.nonnegative:
@@ -299,7 +301,7 @@ class Magnitudes:
             total += Fraction(math.log2(number)) if number > 1 else ZERO
         return total
 
-    def _bound_key(self, combiner: str, names: Sequence[str], body: Product) -> str:
+    def _bound_key(self, combiner: str, names: Sequence[str], body: MagnitudeProduct) -> str:
         depth = 1 + max((int(found) for found in re.findall(r"\bb(\d+)_", body.key)), default=-1)
         free = [name for name in dict.fromkeys(TOKEN.findall(body.key)) if name in names]
         renamed = {name: f"b{depth}_{place}" for place, name in enumerate(free)}
@@ -308,38 +310,40 @@ class Magnitudes:
 
     # ---------------------------------------------------------------- ops that fold
 
-    def _reduce(self, term: Term, index: Index) -> Product | None:
+    def _reduce(self, term: Term, index: Index) -> MagnitudeProduct | None:
         (x,), axes = term.operands, term.attribute("dimensions")
         variables = dict(zip(axes, self.bound(x.tensor.dims[axis] for axis in axes), strict=True))
         kept = iter(index)
         source = tuple(variables[axis] if axis in variables else next(kept) for axis in range(x.tensor.rank))
         return self.folded(term.attribute("combiner"), list(variables.values()), self.element(x, source))
 
-    def _dot(self, term: Term, index: Index) -> Product | None:
+    def _dot(self, term: Term, index: Index) -> MagnitudeProduct | None:
         contract = (term.attribute("lhs_contract"), term.attribute("rhs_contract"))
         batch = (term.attribute("lhs_batch"), term.attribute("rhs_batch"))
         a, b = term.operands
         variables = self.bound(a.tensor.dims[axis] for axis in contract[0])
         rest = iter(index[len(batch[0]) :])
-        factors: list[Product | None] = []
+        factors: list[MagnitudeProduct | None] = []
         for side, x in enumerate((a, b)):
             given = dict(zip(contract[side], variables, strict=True)) | dict(zip(batch[side], index, strict=False))
             factors.append(self.element(x, tuple(given[axis] if axis in given else next(rest) for axis in range(x.tensor.rank))))
         return self.folded("add", variables, product(*factors))
 
-    def _window(self, term: Term, index: Index) -> Product | None:
+    def _window(self, term: Term, index: Index) -> MagnitudeProduct | None:
         """A fold of elements near each other: which ones is not looked at."""
         x = term.operands[0]
         found = self.element(x, tuple(self.bound(x.tensor.dims)))
         combiner, extents = term.attribute("combiner"), term.attribute("window_dimensions")
         return self._of_some(term, index, combiner, found, extents)
 
-    def _convolution(self, term: Term, index: Index) -> Product | None:
+    def _convolution(self, term: Term, index: Index) -> MagnitudeProduct | None:
         x, w = term.operands
         body = product(*(self.element(each, tuple(self.bound(each.tensor.dims))) for each in (x, w)))
         return self._of_some(term, index, "add", body, w.tensor.dims[1:])
 
-    def _of_some(self, term: Term, index: Index, combiner: str, body: Product | None, extents: Sequence[Dim]) -> Product | None:
+    def _of_some(
+        self, term: Term, index: Index, combiner: str, body: MagnitudeProduct | None, extents: Sequence[Dim]
+    ) -> MagnitudeProduct | None:
         """The fold of some `extents` of elements like `body`."""
         if body is None:
             return None
@@ -356,7 +360,7 @@ def _with_names(key: str, names: Mapping[str, str]) -> str:
     return TOKEN.sub(lambda found: names.get(found.group(), found.group()), key)
 
 
-def _pad(elements: Magnitudes, term: Term, index: Index) -> Product | None:
+def _pad(elements: Magnitudes, term: Term, index: Index) -> MagnitudeProduct | None:
     x, value = term.operands
     source: list[Dim] = []
     for i, low, gap in zip(index, term.attribute("low"), term.attribute("interior"), strict=True):
@@ -364,7 +368,7 @@ def _pad(elements: Magnitudes, term: Term, index: Index) -> Product | None:
     return elements.choice(f"pad [{', '.join(map(str, source))}]", (elements.element(x, tuple(source)), elements.element(value, ())))
 
 
-def _peak(x: Product, largest: Product) -> frozenset[str] | None:
+def _peak(x: MagnitudeProduct, largest: MagnitudeProduct) -> frozenset[str] | None:
     """The variables over which x + `largest` reaches 0 where that is x - max(x), which is nowhere above 0."""
     atom = largest.factors[0][0] if len(largest.factors) == 1 and largest.factors[0][1] == 1 else None
     if atom is None or not atom.over or not largest.negative or largest.log:
@@ -387,7 +391,7 @@ _MOVES: dict[str, Callable[..., Any]] = {
     "stablehlo.slice": movement.slice, "stablehlo.reverse": movement.reverse, "stablehlo.concatenate": movement.concatenate,
     "stablehlo.pad": _pad,
 }  # fmt: skip
-_FOLDS: dict[str, Callable[[Magnitudes, Term, Index], Product | None]] = {
+_FOLDS: dict[str, Callable[[Magnitudes, Term, Index], MagnitudeProduct | None]] = {
     "stablehlo.reduce": Magnitudes._reduce, "stablehlo.dot_general": Magnitudes._dot, "stablehlo.convolution": Magnitudes._convolution,
     "stablehlo.reduce_window": Magnitudes._window,
 }  # fmt: skip

@@ -11,7 +11,7 @@ from coset.ir.term import Term
 from coset.prove import functions, scalar
 from coset.prove.functions import Unprovable
 from coset.prove.index import reshaped
-from coset.prove.scalar import Form
+from coset.prove.scalar import MonomialSum
 
 if TYPE_CHECKING:
     from coset.prove.denote import Denotation
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Index = tuple[Dim, ...]
 
 
-def broadcast(elements: Denotation, term: Term, index: Index) -> Form:
+def broadcast(elements: Denotation, term: Term, index: Index) -> MonomialSum:
     (x,) = term.operands
     source: list[Dim] = []
     for dim, axis in zip(x.tensor.dims, term.attribute("broadcast_dimensions"), strict=True):
@@ -32,35 +32,35 @@ def broadcast(elements: Denotation, term: Term, index: Index) -> Form:
     return elements.element(x, tuple(source))
 
 
-def transpose(elements: Denotation, term: Term, index: Index) -> Form:
+def transpose(elements: Denotation, term: Term, index: Index) -> MonomialSum:
     source: list[Dim] = [0] * len(index)
     for axis, origin in enumerate(term.attribute("permutation")):
         source[origin] = index[axis]
     return elements.element(term.operands[0], tuple(source))
 
 
-def reshape(elements: Denotation, term: Term, index: Index) -> Form:
+def reshape(elements: Denotation, term: Term, index: Index) -> MonomialSum:
     (x,) = term.operands
     return elements.element(x, tuple(reshaped(index, x.tensor.dims, term.tensor.dims, elements.known)))
 
 
-def slice(elements: Denotation, term: Term, index: Index) -> Form:
+def slice(elements: Denotation, term: Term, index: Index) -> MonomialSum:
     starts, strides = term.attribute("start"), term.attribute("strides")
     source = tuple(dims.add(start, dims.multiply(i, stride)) for i, start, stride in zip(index, starts, strides, strict=True))
     return elements.element(term.operands[0], source)
 
 
-def reverse(elements: Denotation, term: Term, index: Index) -> Form:
+def reverse(elements: Denotation, term: Term, index: Index) -> MonomialSum:
     turned = set(term.attribute("dimensions"))
     extents = term.tensor.dims
     source = tuple(dims.subtract(dims.subtract(extents[a], 1), i) if a in turned else i for a, i in enumerate(index))
     return elements.element(term.operands[0], source)
 
 
-def concatenate(elements: Denotation, term: Term, index: Index) -> Form:
+def concatenate(elements: Denotation, term: Term, index: Index) -> MonomialSum:
     axis = term.attribute("dimension")
 
-    def at(position: Dim, operands: Sequence[Term]) -> Form:
+    def at(position: Dim, operands: Sequence[Term]) -> MonomialSum:
         first, *rest = operands
         here = (*index[:axis], position, *index[axis + 1 :])
         if not rest:
@@ -72,7 +72,7 @@ def concatenate(elements: Denotation, term: Term, index: Index) -> Form:
     return at(index[axis], term.operands)
 
 
-def pad(elements: Denotation, term: Term, index: Index) -> Form:
+def pad(elements: Denotation, term: Term, index: Index) -> MonomialSum:
     x, value = term.operands
     source: list[Dim] = []
     hit = scalar.ONE  # whether an element stands there, not one of those between them
@@ -84,17 +84,17 @@ def pad(elements: Denotation, term: Term, index: Index) -> Form:
     return functions.choice(hit, inside(elements, x, tuple(source), around), around)
 
 
-def spread_out(place: Dim, step: Dim) -> tuple[Dim, Form]:
+def spread_out(place: Dim, step: Dim) -> tuple[Dim, MonomialSum]:
     """Which element stands at `place` where there is one at each multiple of `step`, and whether one does."""
     if step == 1:
         return place, scalar.ONE
     return dims.floordiv(place, step), functions.truth("=0", scalar.size(dims.mod(place, step)))
 
 
-def inside(elements: Denotation, x: Term, source: Index, otherwise: Form, *, axis: int = 0) -> Form:
+def inside(elements: Denotation, x: Term, source: Index, otherwise: MonomialSum, *, axis: int = 0) -> MonomialSum:
     """The element of x at `source` where that is an index of it, else another value; the axes before `axis` are known to be inside."""
 
-    def check(axis: int) -> Form:
+    def check(axis: int) -> MonomialSum:
         if axis == len(source):
             return elements.element(x, source)
         last = dims.subtract(dims.subtract(x.tensor.dims[axis], 1), source[axis])

@@ -15,7 +15,7 @@ from coset.ir.types import DTYPES, DType
 from coset.prove.axis_counts import refuse_counts
 from coset.prove.frame_sorts import Unnatural
 from coset.rules import syntax
-from coset.rules.algebra import Call, Comprehension, Literal, Ref, Scalar, Scope, Splice, TypeOf, Unbound, Wild, evaluate
+from coset.rules.algebra import Call, Literal, MappedList, Ref, Scalar, Scope, Splice, TypeOf, Unbound, Wild, evaluate
 from coset.rules.definition import Definition, definition_of, is_defined
 from coset.rules.parts import parts, within
 from coset.rules.pattern import applications
@@ -90,7 +90,7 @@ def _numbers(whole: Any) -> Iterator[Any]:
         isinstance(whole, Call) and any(isinstance(a, Call) and a.function == "bits" for a in whole.arguments)
     ):
         return
-    if isinstance(whole, Call) and not any(isinstance(part, Ref | TypeOf | Wild | Comprehension) for part in parts(whole)):
+    if isinstance(whole, Call) and not any(isinstance(part, Ref | TypeOf | Wild | MappedList) for part in parts(whole)):
         with suppress(Undefined, Unbound):
             yield evaluate(whole, Scope({}))
         return

@@ -12,11 +12,11 @@ ZERO, HALF, ONE_STEP = Fraction(0), Fraction(1, 2), Fraction(1)
 
 
 @dataclass(frozen=True)
-class Product:
+class MagnitudeProduct:
     """2^log times powers of atoms, with a sign; as a magnitude the sign does not count."""
 
     log: Fraction
-    factors: tuple[tuple[Atom, Fraction], ...] = ()
+    factors: tuple[tuple[MagnitudeAtom, Fraction], ...] = ()
     negative: bool = False
 
     @cached_property
@@ -35,28 +35,28 @@ class Product:
         """Whether it is known to be more than 0."""
         return self.nonnegative and all(atom.positive for atom, _ in self.factors)
 
-    def times(self, other: Product) -> Product:
+    def times(self, other: MagnitudeProduct) -> MagnitudeProduct:
         """The product of both."""
         powers = dict(self.factors)
         for atom, exponent in other.factors:
             powers[atom] = powers.get(atom, ZERO) + exponent
-        return Product(self.log + other.log, by_key(powers), self.negative != other.negative)
+        return MagnitudeProduct(self.log + other.log, by_key(powers), self.negative != other.negative)
 
-    def whole_power(self, exponent: int) -> Product:
+    def whole_power(self, exponent: int) -> MagnitudeProduct:
         """The product to a power."""
         powers = {atom: each * exponent for atom, each in self.factors}
-        return Product(self.log * exponent, by_key(powers), self.negative and exponent % 2 == 1)
+        return MagnitudeProduct(self.log * exponent, by_key(powers), self.negative and exponent % 2 == 1)
 
-    def magnitude_power(self, exponent: Fraction) -> Product:
+    def magnitude_power(self, exponent: Fraction) -> MagnitudeProduct:
         """A power of the magnitude."""
-        return Product(self.log * exponent, by_key({atom: each * exponent for atom, each in self.factors}))
+        return MagnitudeProduct(self.log * exponent, by_key({atom: each * exponent for atom, each in self.factors}))
 
-    def negated(self) -> Product:
+    def negated(self) -> MagnitudeProduct:
         """The same with the other sign."""
-        return Product(self.log, self.factors, not self.negative)
+        return MagnitudeProduct(self.log, self.factors, not self.negative)
 
 
-def by_key(powers: Mapping[Atom, Fraction]) -> tuple[tuple[Atom, Fraction], ...]:
+def by_key(powers: Mapping[MagnitudeAtom, Fraction]) -> tuple[tuple[MagnitudeAtom, Fraction], ...]:
     """The factors that are not 1, in order."""
     return tuple(sorted(((atom, power) for atom, power in powers.items() if power), key=lambda item: item[0].key))
 
@@ -66,47 +66,47 @@ class Option:
     """What the magnitude of an atom may follow: it is at least 2^-down times the product, at most 2^up times (None: no bound). The product
     is then at most each of `least_of`."""
 
-    product: Product
+    product: MagnitudeProduct
     up: Fraction | None = ZERO
     down: Fraction | None = ZERO
-    least_of: tuple[Product, ...] = ()
+    least_of: tuple[MagnitudeProduct, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
-class Atom:
+class MagnitudeAtom:
     """A value by its key. Where it is not 0 one of the `options` holds, no cap is exceeded, and no floor is undercut."""
 
     key: str
     nonnegative: bool = False
     positive: bool = False  # whether it is never 0
     options: tuple[Option, ...] = ()
-    caps: tuple[Product, ...] = ()
-    floors: tuple[Product, ...] = ()
+    caps: tuple[MagnitudeProduct, ...] = ()
+    floors: tuple[MagnitudeProduct, ...] = ()
     read: str = ""  # the input that it is an element of
     body: str = ""  # of a maximum over the variables `over`: the key of what it is the largest of
     over: frozenset[str] = frozenset()
     peak: frozenset[str] | None = None  # of max(x) - x, and of e to that: the variables over which it reaches 0, and 1
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Atom) and other.key == self.key
+        return isinstance(other, MagnitudeAtom) and other.key == self.key
 
     def __hash__(self) -> int:
         return hash(self.key)
 
 
-ONE = Product(ZERO)
+ONE = MagnitudeProduct(ZERO)
 
 
-def number(value: float) -> Product | None:
+def number(value: float) -> MagnitudeProduct | None:
     """The number as a product; None for 0, for which nothing counts, and for what is not finite."""
     if value == 0 or not math.isfinite(value):
         return None
     mantissa, exponent = math.frexp(abs(value))
     log = Fraction(exponent - 1) if mantissa == 0.5 else Fraction(math.log2(abs(value)))
-    return Product(log, (), value < 0)
+    return MagnitudeProduct(log, (), value < 0)
 
 
-def product(*factors: Product | None) -> Product | None:
+def product(*factors: MagnitudeProduct | None) -> MagnitudeProduct | None:
     """The product; None, which is 0, where a factor is."""
     total = ONE
     for factor in factors:
@@ -116,6 +116,6 @@ def product(*factors: Product | None) -> Product | None:
     return total
 
 
-def negated(x: Product | None) -> Product | None:
+def negated(x: MagnitudeProduct | None) -> MagnitudeProduct | None:
     """The negative."""
     return None if x is None else x.negated()

@@ -19,7 +19,7 @@ from coset.ir.stored import is_finite
 from coset.ir.term import CONSTANT, Term, topological
 from coset.ir.types import DType, TensorType
 from coset.prove.error_bound import coarsest, evaluate_bounded
-from coset.prove.exact_evaluation import Exact, Narrow, Numbers, exact, lost, wide_inputs, widened
+from coset.prove.exact_evaluation import ExactValues, Narrow, Numbers, exact, lost, wide_inputs, widened
 from coset.rules.definition import evaluate_defined
 from coset.rules.equation import Numerics
 
@@ -114,7 +114,7 @@ def _masks(sides: tuple[Term, Term]) -> bool:
     return any(term.op is CONSTANT and not is_finite(term.attribute("value")) for term in terms)
 
 
-def _unlike(numerics: Numerics, one: Exact, other: Exact, alike: Array, *, plain: bool) -> Difference | None:
+def _unlike(numerics: Numerics, one: ExactValues, other: ExactValues, alike: Array, *, plain: bool) -> Difference | None:
     """Where one side is finite and the other not, or they are no numbers of two kinds, unless `alike`: stored as one, or masked."""
     a, b = one.value, other.value
     mixed = (np.isfinite(a) != np.isfinite(b)) & ~alike & _sure(one, other, plain=plain)
@@ -131,7 +131,13 @@ def _unlike(numerics: Numerics, one: Exact, other: Exact, alike: Array, *, plain
 
 
 def _undefined(
-    one: Exact, other: Exact, sides: tuple[Term, Term], inputs: Mapping[str, Array], numbers: tuple[Numbers, Numbers], *, plain: bool
+    one: ExactValues,
+    other: ExactValues,
+    sides: tuple[Term, Term],
+    inputs: Mapping[str, Array],
+    numbers: tuple[Numbers, Numbers],
+    *,
+    plain: bool,
 ) -> Difference | None:
     """Where the left side is a number of defined parts, and the right side is none."""
     mixed = np.isfinite(one.value) & ~np.isfinite(other.value) & _sure(one, other, plain=plain)
@@ -155,7 +161,7 @@ def _at_its_place(term: Term) -> bool:
     return single or not term.operands or term.op.has("elementwise")
 
 
-def _sure(one: Exact, other: Exact, *, plain: bool) -> Array:
+def _sure(one: ExactValues, other: ExactValues, *, plain: bool) -> Array:
     """Where it is known of two elements, one of which is finite, that they are what they seem."""
     a, b = one.value, other.value
     value, bound = np.where(np.isfinite(a), a, b), np.where(np.isfinite(a), one.bound, other.bound)

@@ -13,7 +13,7 @@ from coset.ir.term import Term, topological
 from coset.prove.frame_sorts import Unnatural
 from coset.prove.frames import Frames, frames_of
 from coset.prove.opened import ranks_told
-from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Splice, TypeOf, Wild
+from coset.rules.algebra import Call, Listing, Literal, MappedList, Ref, Splice, TypeOf, Wild
 from coset.rules.candidates import names_axes
 from coset.rules.expression_text import text
 from coset.rules.parts import parts
@@ -163,7 +163,7 @@ def _one_axis(rule: Rule, item: Any) -> bool:
         return False
     if any(len(pattern.dims.items) > 1 for pattern in rule.compiled.types):
         return False  # what is counted from an end is a dim that is written down beside the pack
-    return not isinstance(item, Splice | Wild | Listing | Comprehension) and not (isinstance(item, Call) and item.function in _LISTS)
+    return not isinstance(item, Splice | Wild | Listing | MappedList) and not (isinstance(item, Call) and item.function in _LISTS)
 
 
 _LISTS = frozenset(("range", "without", "join", "permute", "drop", "insert", "regrouped", "relocated", "placement", "+", "sort", "repeat"))

@@ -32,7 +32,7 @@ from coset.rules.algebra import evaluate as evaluated
 from coset.rules.applied import built
 from coset.rules.definition import evaluate_defined
 from coset.rules.equation import Attributes, Numerics, RuleTypeError
-from coset.rules.instance import QUESTIONS, Instance, Search
+from coset.rules.instance import QUESTIONS, Instance, InstanceSearch
 from coset.rules.instances import instances
 from coset.rules.pattern import Pattern, Variable, applications
 from coset.rules.payloads import made
@@ -85,7 +85,7 @@ class Counterexample:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TestOutcome:
     """What testing one rule gave: how many comparisons were made, and the first one that failed."""
 
     rule: str
@@ -98,7 +98,7 @@ class Outcome:
         return self.counterexample is None and self.cases > 0
 
 
-def test_rule(rule: Rule, seed: int, cases: int) -> Outcome:
+def test_rule(rule: Rule, seed: int, cases: int) -> TestOutcome:
     """Compare both sides of `rule` in `cases` drawn situations, in twice as many where they are easily found; the same seed draws the
     same ones, whatever the rule is called.
 
@@ -108,7 +108,7 @@ def test_rule(rule: Rule, seed: int, cases: int) -> Outcome:
         Late: the time that was set around it is over.
     """
     own = f"{seed}:{rule.left} => {rule.right}"
-    search = Search(random.Random(own), dtypes=DTYPES, firing=True, watch=look, further=types_told(rule, ()))
+    search = InstanceSearch(random.Random(own), dtypes=DTYPES, firing=True, watch=look, further=types_told(rule, ()))
     generator = np.random.default_rng(list(hashlib.blake2b(own.encode(), digest_size=16).digest()))
     done, left, idle = 0, 2 * cases, 0
     kinds = _kinds(rule.numerics)
@@ -132,11 +132,11 @@ def test_rule(rule: Rule, seed: int, cases: int) -> Outcome:
             except RuleTypeError as error:  # sizes that the type checker did not look at
                 if rule.definition is not None:  # recognised only where the definition declares such a result
                     continue
-                return Outcome(rule.name, done + 1, _untyped(rule, instance, error))
+                return TestOutcome(rule.name, done + 1, _untyped(rule, instance, error))
             if pair is None:
                 idle += 1
                 if idle >= IDLE:
-                    return Outcome(rule.name, done)
+                    return TestOutcome(rule.name, done)
                 continue
             fired, idle = fired + 1, 0
             costly = search.spent > FRUGAL
@@ -148,11 +148,11 @@ def test_rule(rule: Rule, seed: int, cases: int) -> Outcome:
                     look()
                     found = situation.compared(kind, generator)
                     if found is not None:
-                        return Outcome(rule.name, done + 1, found)
+                        return TestOutcome(rule.name, done + 1, found)
                 done += 1
             if fired > costly or left <= 0:  # a fresh draw of ranks and dtypes, after two instances where they are hard to find
                 break
-    return Outcome(rule.name, done)
+    return TestOutcome(rule.name, done)
 
 
 def _folds(rule: Rule) -> bool:
@@ -161,7 +161,7 @@ def _folds(rule: Rule) -> bool:
     return any(not node.op.has("elementwise") and not node.op.has("movement") for node in nodes)
 
 
-def _turn(search: Search, own: str, round: int, counted: bool, rows: bool) -> random.Random:
+def _turn(search: InstanceSearch, own: str, round: int, counted: bool, rows: bool) -> random.Random:
     """Set a search up for one more draw; what it draws with. Every few draws ranks are high, or where shapes do not count the instance has
     long rows, in which all combinations of some numbers stand."""
     drawing = search.random = random.Random(f"{own}:{round}")
@@ -193,7 +193,7 @@ def drawn(rule: Rule, seed: int, count: int) -> list[tuple[Term, Term]]:
     """Both sides of up to `count` small instances of `rule`, the same ones for one seed, whatever the rule is called."""
     found: list[tuple[Term, Term]] = []
     for round in range(count):
-        search = Search(random.Random(f"{seed}:{rule.left} => {rule.right}:{round}"), dtypes=1, firing=True, watch=look)
+        search = InstanceSearch(random.Random(f"{seed}:{rule.left} => {rule.right}:{round}"), dtypes=1, firing=True, watch=look)
         for instance in instances(rule, search):
             pair = sides(rule, instance) if _small(instance) else None
             if pair is not None:

@@ -48,7 +48,7 @@ class Apply:
     """A function whose value is not interpreted, of arguments that are; `bool`: it is 0 or 1."""
 
     function: str
-    arguments: tuple["Form", ...]
+    arguments: tuple["MonomialSum", ...]
     truth: bool = False
 
     @cached_property
@@ -71,7 +71,7 @@ class Where:
 class Base:
     """A sum that is raised to a power."""
 
-    form: "Form"
+    form: "MonomialSum"
 
     @cached_property
     def key(self) -> str:
@@ -82,7 +82,7 @@ class Base:
 class Exponential:
     """e to a product of atoms with coefficient 1."""
 
-    exponent: "Form"
+    exponent: "MonomialSum"
 
     @cached_property
     def key(self) -> str:
@@ -95,7 +95,7 @@ class Fold:
 
     combiner: str
     variables: tuple[tuple[str, Dim], ...]
-    body: "Form"
+    body: "MonomialSum"
 
     @cached_property
     def key(self) -> str:
@@ -107,7 +107,7 @@ Monomial = tuple[tuple[Atom, Fraction], ...]  # by key; exponents are not 0
 
 
 @dataclass(frozen=True)
-class Form:
+class MonomialSum:
     """A sum of monomials with coefficients that are not 0, in order of their keys."""
 
     terms: tuple[tuple[Monomial, Fraction], ...]
@@ -161,17 +161,17 @@ def truth_valued(atom: Atom) -> bool:
     return isinstance(atom, Where) or (isinstance(atom, Apply) and atom.truth)
 
 
-def _form(terms: Mapping[Monomial, Fraction]) -> Form:
+def _form(terms: Mapping[Monomial, Fraction]) -> MonomialSum:
     kept = [(monomial, c) for monomial, c in terms.items() if c]
-    return Form(tuple(sorted(kept, key=lambda term: _monomial_key(term[0]))))
+    return MonomialSum(tuple(sorted(kept, key=lambda term: _monomial_key(term[0]))))
 
 
-def number(value: Fraction | int) -> Form:
+def number(value: Fraction | int) -> MonomialSum:
     """A number."""
     return _form({(): Fraction(value)})
 
 
-def atom(value: Atom, exponent: Fraction | int = 1) -> Form:
+def atom(value: Atom, exponent: Fraction | int = 1) -> MonomialSum:
     """One atom to a power."""
     return _form({((value, Fraction(exponent)),): Fraction(1)})
 
@@ -181,7 +181,7 @@ def dim(factor: Size) -> Dim:
     return dims.Poly((((factor.atom,), 1),))
 
 
-def size(dim: Dim) -> Form:
+def size(dim: Dim) -> MonomialSum:
     """A dim as a number."""
     if isinstance(dim, int):
         return number(dim)
@@ -194,7 +194,7 @@ def size(dim: Dim) -> Form:
     return total
 
 
-def add(*forms: Form) -> Form:
+def add(*forms: MonomialSum) -> MonomialSum:
     """The sum."""
     terms: dict[Monomial, Fraction] = {}
     for form in forms:
@@ -203,25 +203,25 @@ def add(*forms: Form) -> Form:
     return _form(terms)
 
 
-def scale(form: Form, factor: Fraction | int) -> Form:
+def scale(form: MonomialSum, factor: Fraction | int) -> MonomialSum:
     """A number times the form."""
     return _form({monomial: c * factor for monomial, c in form.terms})
 
 
-def negate(form: Form) -> Form:
+def negate(form: MonomialSum) -> MonomialSum:
     """The negative."""
     return scale(form, -1)
 
 
-def subtract(a: Form, b: Form) -> Form:
+def subtract(a: MonomialSum, b: MonomialSum) -> MonomialSum:
     """The difference."""
     return add(a, negate(b))
 
 
-def multiply(a: Form, b: Form) -> Form:
+def multiply(a: MonomialSum, b: MonomialSum) -> MonomialSum:
     """The product, multiplied out; a sum whose power has become a positive integer is multiplied out too."""
     terms: dict[Monomial, Fraction] = {}
-    open_: list[Form] = []
+    open_: list[MonomialSum] = []
     for m1, c1 in a.terms:
         for m2, c2 in b.terms:
             monomial, expanded = _times(m1, m2)
@@ -236,14 +236,14 @@ def multiply(a: Form, b: Form) -> Form:
     return add(_form(terms), *open_) if open_ else _form(terms)
 
 
-def _times(a: Monomial, b: Monomial) -> tuple[Monomial, list[tuple[Form, int]]]:
+def _times(a: Monomial, b: Monomial) -> tuple[Monomial, list[tuple[MonomialSum, int]]]:
     if not a or not b:
         return a or b, []
     exponents = dict(a)
     for factor, exponent in b:
         exponents[factor] = exponents.get(factor, Fraction(0)) + exponent
     kept: list[tuple[Atom, Fraction]] = []
-    expanded: list[tuple[Form, int]] = []
+    expanded: list[tuple[MonomialSum, int]] = []
     for factor, exponent in exponents.items():
         if not exponent:
             continue
@@ -256,7 +256,7 @@ def _times(a: Monomial, b: Monomial) -> tuple[Monomial, list[tuple[Form, int]]]:
     return tuple(sorted(kept, key=lambda item: item[0].key)), expanded
 
 
-ZERO, ONE = Form(()), Form((((), Fraction(1)),))
+ZERO, ONE = MonomialSum(()), MonomialSum((((), Fraction(1)),))
 
 
 def positive(factor: Atom) -> bool:
@@ -264,7 +264,7 @@ def positive(factor: Atom) -> bool:
     return isinstance(factor, Exponential) or (isinstance(factor, Size) and not factor.atom.args and ":" not in factor.atom.name)
 
 
-def power(form: Form, exponent: Fraction) -> Form:
+def power(form: MonomialSum, exponent: Fraction) -> MonomialSum:
     """`form` to a power that is no symbol. What is known to be positive leaves the root; for the rest the root stays one atom.
 
     Where the power of the reals is undefined (a root of a negative number, a reciprocal of 0) so is the result's.
@@ -302,13 +302,13 @@ def power(form: Form, exponent: Fraction) -> Form:
     return multiply(multiply(result, left), atom(Base(inner), exponent))
 
 
-def _raised(factor: Atom, exponent: Fraction) -> Form:
+def _raised(factor: Atom, exponent: Fraction) -> MonomialSum:
     if isinstance(factor, Base) and exponent > 0 and exponent.denominator == 1:
         return power(factor.form, exponent)
     return atom(factor, exponent)
 
 
-def _of_sum(form: Form, exponent: Fraction) -> Form:
+def _of_sum(form: MonomialSum, exponent: Fraction) -> MonomialSum:
     """The power of a sum, whose first coefficient is taken out where the sign allows it."""
     if not form.terms:
         return ZERO if exponent > 0 else atom(Base(form), exponent)
@@ -328,7 +328,7 @@ def _number_power(value: Fraction, exponent: Fraction) -> Fraction:
         return Fraction(root)
 
 
-def exponential(form: Form) -> Form:
+def exponential(form: MonomialSum) -> MonomialSum:
     """e to a sum is a product."""
     result = ONE
     for monomial, coefficient in form.terms:
@@ -346,7 +346,7 @@ def exponential(form: Form) -> Form:
     return result
 
 
-def logarithm(form: Form) -> Form:
+def logarithm(form: MonomialSum) -> MonomialSum:
     """The logarithm; known positive factors of a single product become a sum."""
     if len(form.terms) == 1 and form.terms[0][1] > 0:
         monomial, coefficient = form.terms[0]
@@ -367,21 +367,21 @@ def logarithm(form: Form) -> Form:
     return atom(Apply("log", (form,)))
 
 
-def odd(function: str, form: Form) -> Form:
+def odd(function: str, form: MonomialSum) -> MonomialSum:
     """A function with f(-x) = -f(x)."""
     if form.terms and form.terms[0][1] < 0:
         return negate(atom(Apply(function, (negate(form),))))
     return atom(Apply(function, (form,))) if form.terms else ZERO
 
 
-def even(function: str, form: Form) -> Form:
+def even(function: str, form: MonomialSum) -> MonomialSum:
     """A function with f(-x) = f(x)."""
     return atom(Apply(function, (negate(form) if form.terms and form.terms[0][1] < 0 else form,)))
 
 
-def maximum(forms: Iterable[Form]) -> Form:
+def maximum(forms: Iterable[MonomialSum]) -> MonomialSum:
     """The largest: nested ones are one, each counts once."""
-    found: dict[Form, None] = {}
+    found: dict[MonomialSum, None] = {}
     for form in forms:
         inner = form.call("max")
         found.update(dict.fromkeys(inner.arguments if inner else (form,)))
@@ -390,6 +390,6 @@ def maximum(forms: Iterable[Form]) -> Form:
     return kept[0] if len(kept) == 1 else atom(Apply("max", tuple(sorted(kept, key=lambda f: f.key))))
 
 
-def minimum(forms: Iterable[Form]) -> Form:
+def minimum(forms: Iterable[MonomialSum]) -> MonomialSum:
     """The smallest, as the negative of the largest negative."""
     return negate(maximum(map(negate, forms)))

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 from coset.ir.errors import CosetError
 from coset.prove.deadline import Time
 from coset.prove.entry_tests import LEAST
-from coset.prove.fields import Identity, Refused, identical
+from coset.prove.fields import Identity, NoQuotient, identical
 from coset.prove.sample import drawn, results
 from coset.prove.verify import NATIVE, NOTHING_COVERED, SECONDS, SLOW, UNTYPED, prove
 from coset.rules.rule import Rule
@@ -38,7 +38,7 @@ def _identities(rule: Rule, seed: int) -> list[Identity | None]:
         for left, right in results(pair):
             try:
                 found.append(identical(left, right, seed))
-            except (Refused, CosetError):
+            except (NoQuotient, CosetError):
                 found.append(None)
     return found or [None]
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from coset.prove import obligations
-from coset.prove.scalar import Apply, Atom, Base, Exponential, Form, Size, truth_valued
+from coset.prove.scalar import Apply, Atom, Base, Exponential, MonomialSum, Size, truth_valued
 
 STEPS = 10_000_000  # of Z3, about two seconds
 
@@ -19,7 +19,7 @@ class _Translation:
         self.names: dict[str, Any] = {}
         self.conditions: list[Any] = []
 
-    def form(self, form: Form) -> Any:
+    def form(self, form: MonomialSum) -> Any:
         total = self.z3.RealVal(0)
         for monomial, coefficient in form.terms:
             part = self.z3.RealVal(f"{coefficient.numerator}/{coefficient.denominator}")
@@ -73,7 +73,7 @@ class _Translation:
         return value
 
 
-def solved(a: Form, b: Form, *, real: bool) -> bool:
+def solved(a: MonomialSum, b: MonomialSum, *, real: bool) -> bool:
     """True when Z3 shows a = b over the reals within its time; forms of other arithmetic are left alone."""
     if not real:
         return False

@@ -17,7 +17,7 @@ CLOSE = 1e-9
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredGrowth:
     """How far a stored value of the right side can outweigh the heaviest of the left: at most 2^first times by the first weight and
     2^second times by the second; where that is no number it is a sum of products of `degree` values of the left, 2^over times at most."""
 
@@ -56,12 +56,12 @@ class Stored:
 class Growth:
     """The stored values of a right side that the left has not. `counted`: numbers of folded elements came into it."""
 
-    values: tuple[Stored, ...]
+    values: tuple[StoredGrowth, ...]
     counted: bool = False
-    by_term: Mapping[Term, Stored] = field(default_factory=dict, compare=False, repr=False)
+    by_term: Mapping[Term, StoredGrowth] = field(default_factory=dict, compare=False, repr=False)
 
     @property
-    def worst(self) -> Stored | None:
+    def worst(self) -> StoredGrowth | None:
         """The one that is admitted least; None where nothing grows."""
         return max(self.values, key=_badness, default=None)
 
@@ -79,7 +79,7 @@ class Growth:
         return "h = 0" if self.worst is None else str(self.worst)
 
 
-def _badness(value: Stored) -> tuple[bool, bool, float]:
+def _badness(value: StoredGrowth) -> tuple[bool, bool, float]:
     bound = max(value.first, value.second, 0.0)
     return not value.admitted, not math.isfinite(bound), value.degree or 99.0 if not math.isfinite(bound) else bound
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.prove import scalar
-from coset.prove.scalar import Apply, Atom, Base, Exponential, Fold, Form, Read, Size, Where
+from coset.prove.scalar import Apply, Atom, Base, Exponential, Fold, MonomialSum, Read, Size, Where
 
-Again = Callable[[Fold, tuple[tuple[str, Dim], ...], Form], Form]
+Again = Callable[[Fold, tuple[tuple[str, Dim], ...], MonomialSum], MonomialSum]
 
 
-def replaced(form: Form, change: Callable[[Dim], Dim], again: Again) -> Form:
+def replaced(form: MonomialSum, change: Callable[[Dim], Dim], again: Again) -> MonomialSum:
     """`form` with `change` made to every dim in it; `again` makes a fold over the changed variables and body."""
     total = scalar.ZERO
     for monomial, coefficient in form.terms:
@@ -23,7 +23,7 @@ def replaced(form: Form, change: Callable[[Dim], Dim], again: Again) -> Form:
     return total
 
 
-def _replaced(factor: Atom, change: Callable[[Dim], Dim], again: Again) -> Form:
+def _replaced(factor: Atom, change: Callable[[Dim], Dim], again: Again) -> MonomialSum:
     if isinstance(factor, Read):
         return scalar.atom(Read(factor.name, tuple(map(change, factor.index))))
     if isinstance(factor, Size):
@@ -42,7 +42,7 @@ def _replaced(factor: Atom, change: Callable[[Dim], Dim], again: Again) -> Form:
     return again(factor, variables, replaced(factor.body, change, again))
 
 
-def truths(form: Form) -> list[Apply]:
+def truths(form: MonomialSum) -> list[Apply]:
     """The predicates in `form` that no fold binds, each once."""
     found: dict[Apply, None] = {}
     stack = [form]
@@ -59,7 +59,9 @@ def truths(form: Form) -> list[Apply]:
     return list(found)
 
 
-def assumed(form: Form, predicate: Apply, value: int, rebuild: Callable[[str, tuple[Form, ...]], Form | None]) -> Form:
+def assumed(
+    form: MonomialSum, predicate: Apply, value: int, rebuild: Callable[[str, tuple[MonomialSum, ...]], MonomialSum | None]
+) -> MonomialSum:
     """`form` where `predicate` is 0 or 1, also inside of other atoms but not inside of folds. `rebuild` makes an application of a function
     to new arguments in normal form; None: it has no laws."""
     total = scalar.ZERO
@@ -71,7 +73,9 @@ def assumed(form: Form, predicate: Apply, value: int, rebuild: Callable[[str, tu
     return total
 
 
-def _assumed(factor: Atom, predicate: Apply, value: int, rebuild: Callable[[str, tuple[Form, ...]], Form | None]) -> Form:
+def _assumed(
+    factor: Atom, predicate: Apply, value: int, rebuild: Callable[[str, tuple[MonomialSum, ...]], MonomialSum | None]
+) -> MonomialSum:
     if factor == predicate:
         return scalar.number(value)
     if isinstance(factor, Apply):
@@ -87,7 +91,7 @@ def _assumed(factor: Atom, predicate: Apply, value: int, rebuild: Callable[[str,
     return scalar.atom(factor)
 
 
-def variables(form: Form) -> frozenset[str]:
+def variables(form: MonomialSum) -> frozenset[str]:
     """The dim symbols and index variables that occur free in `form`."""
     found: set[str] = set()
     for factor in form.atoms():

@@ -20,14 +20,14 @@ SHOWN = 1 << 12  # elements of an operand up to which a kept node's meaning sees
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownValue:
     """The value of a term; the bound of two evaluations; whether every correct evaluation has these bits. Of a tuple those of its
     `parts`."""
 
     value: Any
     error: Bound = NOTHING
     stable: bool = True
-    parts: tuple[Known, ...] | None = None
+    parts: tuple[KnownValue, ...] | None = None
 
 
 class Uncomputed(Exception):
@@ -44,7 +44,7 @@ class Evaluation:
     fallback: Callable[[Term, Sequence[Any]], Any]
     spend: Callable[[Term, Sequence[Any]], None]
 
-    def known(self, root: Term, given: Mapping[Term, Known] | None = None) -> Known:
+    def known(self, root: Term, given: Mapping[Term, KnownValue] | None = None) -> KnownValue:
         """What is known of `root`, whose leaves are constants or `given`.
 
         Raises:
@@ -56,19 +56,19 @@ class Evaluation:
                 table[term] = self._leaf(term) if not term.operands else self._of(term, [table[operand] for operand in term.operands])
         return table[root]
 
-    def _leaf(self, term: Term) -> Known:
+    def _leaf(self, term: Term) -> KnownValue:
         if term.op is CONSTANT:
-            return Known(term.attribute("value").array(), self.recorded.get(term, NOTHING))
+            return KnownValue(term.attribute("value").array(), self.recorded.get(term, NOTHING))
         if term.op.name == "builtin.absent":
-            return Known(None)
+            return KnownValue(None)
         if term.op.meaning is None:
             raise Uncomputed(term.op.name)
         self.spend(term, ())
-        return Known(term.op.meaning(term, (), {}))
+        return KnownValue(term.op.meaning(term, (), {}))
 
-    def _of(self, term: Term, operands: list[Known]) -> Known:
+    def _of(self, term: Term, operands: list[KnownValue]) -> KnownValue:
         if term.op is TUPLE:
-            return Known(None, parts=tuple(operands))
+            return KnownValue(None, parts=tuple(operands))
         if term.op is GET and operands[0].parts is not None:
             index: int = term.attribute("index")
             return operands[0].parts[index]
@@ -78,15 +78,15 @@ class Evaluation:
         self.spend(term, arrays)
         value = term.op.meaning(term, arrays, {}, self.fallback) if term.regions else term.op.meaning(term, arrays, {})
         if isinstance(value, tuple):
-            return Known(None, parts=tuple(_unknown(part, operands) for part in value))
+            return KnownValue(None, parts=tuple(_unknown(part, operands) for part in value))
         value = np.asarray(value)
         if not isinstance(term.type, TensorType):
-            return Known(value) if all(operand.error.exact for operand in operands) else Known(value, NONE, False)
+            return KnownValue(value) if all(operand.error.exact for operand in operands) else KnownValue(value, NONE, False)
         error = bound(term, arrays, [operand.error for operand in operands], value)
         kept = term.op.name in STABLE or term.op.has("movement")
-        return Known(value, error, error.exact or (kept and all(operand.stable for operand in operands)))
+        return KnownValue(value, error, error.exact or (kept and all(operand.stable for operand in operands)))
 
-    def _opened(self, term: Term, operands: list[Known]) -> Known:
+    def _opened(self, term: Term, operands: list[KnownValue]) -> KnownValue:
         """What a defined op means over the same operands; a kept node sees the numbers of small ones."""
         given = dict(zip(term.operands, operands, strict=True))
         if term.op.has("foreign"):
@@ -100,13 +100,13 @@ class Evaluation:
         return self.known(found, given)
 
 
-def _as_leaf(operand: Term, known: Known) -> Term:
+def _as_leaf(operand: Term, known: KnownValue) -> Term:
     if known.value is None or np.size(known.value) > SHOWN or not isinstance(operand.type, TensorType):
         return operand
     return constant(known.value, operand.tensor.dtype)
 
 
-def _unknown(value: Any, operands: Sequence[Known]) -> Known:
+def _unknown(value: Any, operands: Sequence[KnownValue]) -> KnownValue:
     """A result of an op with several: exact where the operands are and it computes no float."""
     sure = all(operand.error.exact for operand in operands) and np.asarray(value).dtype.kind in "biu"
-    return Known(value) if sure else Known(value, NONE, False)
+    return KnownValue(value) if sure else KnownValue(value, NONE, False)

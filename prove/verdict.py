@@ -19,7 +19,7 @@ NO_RANGE: Range = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RuleVerdict:
     """What is known of one entry. `assurance` is `refuted` when there is a counterexample, `assumed` when no case could be made, `unknown`
     when there was no time to tell."""
 
@@ -60,26 +60,26 @@ def _lock_beside(file: str) -> Path:
 def said_of(
     rules: Sequence[Rule], assurance: str, method: str, counterexample: str = "", *, seconds: float, repairs: tuple[str, ...] = (),
     range: Range = NO_RANGE,
-) -> Verdict:  # fmt: skip
+) -> RuleVerdict:  # fmt: skip
     """The verdict on the entry of `rules`, with what was found of it."""
     first = rules[0]
-    return Verdict(
+    return RuleVerdict(
         entry_of(first), first.place.file, first.place.line, str(first.numerics), assurance, seconds, method, counterexample,
         text_hash(first.text), method, repairs, bool(first.natives), dict(range),
     )  # fmt: skip
 
 
-def locked_verdict(rules: Sequence[Rule], line: Locked) -> Verdict:
+def locked_verdict(rules: Sequence[Rule], line: Locked) -> RuleVerdict:
     """The verdict that a lock file has on the entry of `rules`."""
     first = rules[0]
     method = f"{line.method}, from the lock file" if line.method else "from the lock file"
-    return Verdict(
+    return RuleVerdict(
         entry_of(first), first.place.file, first.place.line, str(first.numerics), line.assurance, 0.0, method, "", line.hash, line.method,
         native=bool(first.natives), range=line.range,
     )  # fmt: skip
 
 
-def weaker(verdicts: Iterable[Verdict]) -> list[Verdict]:
+def weaker(verdicts: Iterable[RuleVerdict]) -> list[RuleVerdict]:
     """The entries of which less is shown now than their lock files say."""
     found = []
     for verdict in verdicts:
@@ -90,10 +90,10 @@ def weaker(verdicts: Iterable[Verdict]) -> list[Verdict]:
     return found
 
 
-def write_lock(verdicts: Iterable[Verdict]) -> list[Path]:
+def write_lock(verdicts: Iterable[RuleVerdict]) -> list[Path]:
     """Enter the verdicts into the lock files beside their rules; entries of other files stay. Refuted entries lose their line,
     and one that is unknown keeps what it has: nothing, or what was shown of it before."""
-    folders: dict[Path, list[Verdict]] = {}
+    folders: dict[Path, list[RuleVerdict]] = {}
     for verdict in verdicts:
         folders.setdefault(Path(verdict.file).resolve().parent, []).append(verdict)
     written = []

@@ -22,14 +22,14 @@ from coset.prove.asked_types import WIDTHS, asks_types, computes_numbers, has_pl
 from coset.prove.cases import cases_of, inputs
 from coset.prove.conditions import unconditional
 from coset.prove.deadline import Late, Time, until
-from coset.prove.decisions import Case
+from coset.prove.decisions import ProofCase
 from coset.prove.equal import Open, Sense, compare
 from coset.prove.finite import finite
 from coset.prove.flat import asks_rank, flat, shapeless
 from coset.prove.opened import types_told
 from coset.prove.ranks import most_rank, open_ranks, positional, rank_gaps
 from coset.rules.algebra import Literal, Ref
-from coset.rules.instance import Search
+from coset.rules.instance import InstanceSearch
 from coset.rules.parts import parts
 from coset.rules.pattern import applications
 from coset.rules.rule import Rule
@@ -247,7 +247,7 @@ class _Look:
     ) -> None:  # fmt: skip
         self.rule, self.generic, self.way, self.any_number, self.rows = rule, generic, way, any_number, rows
         self.time = way.time
-        self.search = Search(
+        self.search = InstanceSearch(
             dtypes=1, elements=elements, least_rank=ranks[0], most_rank=ranks[1], exhaustive=True, budget=QUESTIONS, symbolic=way.symbolic,
             numbers=numbers.NONE if any_number is None else any_number.marks, choices=finite(rule), watch=self._watch,
         )  # fmt: skip
@@ -255,7 +255,7 @@ class _Look:
         rounds = word == "reassociates" and "wider" not in rule.numerics.exceptions
         self.sense = Sense(word != "exact", word == "reassociates", rule.numerics.exceptions, generic, rounds)
         self.elementwise = _Elementwise(rule.numerics.exceptions)
-        self.seen: set[Case] = set()
+        self.seen: set[ProofCase] = set()
         self.solver = self.bits = False
         self.untested = 0  # instances of element types that nothing speaks about
         self.covered = NOTHING_COVERED
@@ -304,7 +304,7 @@ class _Look:
                 return f"open for {', '.join(str(term.type) for term in inputs(case.sides))}: {open_}"
         return ""
 
-    def _one(self, case: Case) -> str:
+    def _one(self, case: ProofCase) -> str:
         """Why an instance is open; nothing where it is shown."""
         obligations.about(self.rule.name, case.sides)
         try:
@@ -326,7 +326,7 @@ class _Look:
         return ""
 
 
-def _covered(case: Case) -> Covered:
+def _covered(case: ProofCase) -> Covered:
     types = [term.type for term in (*inputs(case.sides), case.sides[0]) if isinstance(term.type, TensorType)]
     return Covered(frozenset(type.rank for type in types), frozenset(type.dtype.name for type in types))
 

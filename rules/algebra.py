@@ -63,7 +63,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Comprehension:
+class MappedList:
     """The list of `item` for the items of `lists`, taken in step under `names`, where `condition` holds."""
 
     item: "Expression"
@@ -94,7 +94,7 @@ class Scalar:
 
 
 @dataclass(frozen=True)
-class Function:
+class PayloadFunction:
     """A payload function that a rule writes down: its text, the names of the algebra in it (`free`), and the dialects and ops that it may
     name. It has a value (a `Region`) where the types of its parameters are known: `region_of`."""
 
@@ -104,7 +104,7 @@ class Function:
     ops: tuple[tuple[str, Op], ...]
 
 
-Expression = Union[Literal, Ref, Listing, Comprehension, Call, Wild, TypeOf, Scalar, Function]
+Expression = Union[Literal, Ref, Listing, MappedList, Call, Wild, TypeOf, Scalar, PayloadFunction]
 
 
 @dataclass
@@ -173,7 +173,7 @@ def evaluate(expression: Expression, scope: Scope) -> Any:
             else:
                 items.append(evaluate(item, scope))
         return tuple(items)
-    if isinstance(expression, Comprehension):
+    if isinstance(expression, MappedList):
         return _comprehension(expression, scope)
     if isinstance(expression, TypeOf):
         return scope.type_of(expression)
@@ -204,7 +204,7 @@ def _branch(expression: Call, scope: Scope) -> Expression:
     return chosen if evaluate(condition, scope) else other
 
 
-def _comprehension(expression: Comprehension, scope: Scope) -> tuple[Any, ...]:
+def _comprehension(expression: MappedList, scope: Scope) -> tuple[Any, ...]:
     lists = [as_list(evaluate(each, scope)) for each in expression.lists]
     if len({len(each) for each in lists}) != 1:
         raise Undefined
@@ -231,7 +231,7 @@ def _connective(expression: Call, scope: Scope) -> bool:
     return not deciding
 
 
-def region_of(function: Function, types: Sequence[Type], scope: Scope) -> Region:
+def region_of(function: PayloadFunction, types: Sequence[Type], scope: Scope) -> Region:
     """The payload function that `function` is over parameters of these types.
 
     Raises:

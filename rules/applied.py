@@ -12,8 +12,8 @@ from coset.rules import payloads
 from coset.rules.algebra import (
     Call,
     Expression,
-    Function,
     Listing,
+    PayloadFunction,
     Ref,
     Scalar,
     Scope,
@@ -134,7 +134,7 @@ def _fits(pattern: Expression, value: Any, scope: Scope) -> bool:
         return isinstance(value, tuple) and _fits_list(pattern, value, scope)
     if isinstance(pattern, Scalar):
         return isinstance(value, Constant) and _fits_scalar(pattern, value, scope)
-    if isinstance(pattern, Function):
+    if isinstance(pattern, PayloadFunction):
         return isinstance(value, Region) and region_of(pattern, [parameter.type for parameter in value.parameters], scope) == value
     return same(evaluate(pattern, scope), value)
 

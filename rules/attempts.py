@@ -17,7 +17,7 @@ from coset.rules.algebra import Scope, Unbound, Wild, evaluate
 from coset.rules.candidates import enumerable
 from coset.rules.drawn_functions import choices
 from coset.rules.equation import Attributes
-from coset.rules.instance import EXPANSION, NUMBERS, Search
+from coset.rules.instance import EXPANSION, NUMBERS, InstanceSearch
 from coset.rules.meant import CLAUSES, pinned
 from coset.rules.open_values import left_open, open_values
 from coset.rules.pattern import Application, Variable
@@ -32,7 +32,7 @@ from coset.rules.watched import noting
 MULTIPLES = (6, 12, 16, 64)  # what groups and blocks divide
 
 
-def attributed(rule: Rule, node: Application, scope: Scope, search: Search) -> Iterator[tuple[Scope, AttributeItems, Binding]]:
+def attributed(rule: Rule, node: Application, scope: Scope, search: InstanceSearch) -> Iterator[tuple[Scope, AttributeItems, Binding]]:
     """The ways to give `node` attributes that its type rule accepts; in proofs also those that it accepts once dims are bound."""
     attempts = Attempts(rule, node, scope, search)
     for values in attempts.possible():
@@ -45,7 +45,7 @@ class Attempts:
     """What is tried to give one node attributes. `count`: how many ways were found; `ended`: no more are looked for; `hopeless`: the last
     choices were refused alike."""
 
-    def __init__(self, rule: Rule, node: Application, scope: Scope, search: Search) -> None:
+    def __init__(self, rule: Rule, node: Application, scope: Scope, search: InstanceSearch) -> None:
         operands = [scope.variables[o.name] if isinstance(o, Variable) else scope.left[o.index] for o in node.operands]
         self.rule, self.node, self.scope, self.search = rule, node, scope, search
         self.known = [operand for operand in operands if operand is not None]
@@ -162,7 +162,7 @@ def _known(attribute: Attribute, op: Op) -> bool:
 
 
 def _with_functions(
-    rule: Rule, node: Application, scope: Scope, attributes: dict[str, Any], type: Type, binding: Binding, search: Search
+    rule: Rule, node: Application, scope: Scope, attributes: dict[str, Any], type: Type, binding: Binding, search: InstanceSearch
 ) -> Iterator[tuple[Scope, AttributeItems, Binding]]:
     """The ways to give payload functions to `node`, whose attributes stand."""
     written = rule.compiled.left[node.index]
@@ -185,7 +185,7 @@ def _with_functions(
         yield Scope(later, variables, list(types)), tuple(sorted((attributes | functions).items())), binding
 
 
-def _unified(op: Op, operands: Sequence[Type], attributes: dict[str, Any], search: Search) -> list[Binding]:
+def _unified(op: Op, operands: Sequence[Type], attributes: dict[str, Any], search: InstanceSearch) -> list[Binding]:
     """What must be bound so that `op` takes the operands; the type rule refuses what still does not fit. What a defined op takes with the
     symbols as they are it takes with any numbers for them: what its definition asks of them is asked again (`prove/decisions.py`)."""
     settled = understood(op) or (op.name in CLAUSES and _accepted(op, operands, attributes))

@@ -9,14 +9,14 @@ from coset.ir.place import Place
 from coset.ir.term import PARAMETER, TUPLE, Region, make
 from coset.ir.types import Type
 from coset.rules import syntax
-from coset.rules.algebra import Function, Scope, Unbound
+from coset.rules.algebra import PayloadFunction, Scope, Unbound
 from coset.rules.equation import Kind
 from coset.rules.expansion import Guide, expanded
 from coset.rules.names import FUNCTION, Names
 from coset.rules.scalar import Undefined
 
 
-def built(function: Function, types: Sequence[Type], scope: Scope) -> Region:
+def built(function: PayloadFunction, types: Sequence[Type], scope: Scope) -> Region:
     """What `function` is over parameters of these types.
 
     Raises:
@@ -37,7 +37,7 @@ def built(function: Function, types: Sequence[Type], scope: Scope) -> Region:
     return Region(parameters, root.operands if root.op is TUPLE else (root,))
 
 
-def _names(function: Function, values: Mapping[str, Any]) -> Names:
+def _names(function: PayloadFunction, values: Mapping[str, Any]) -> Names:
     """The names of a function's body: its parameters are terms of any type."""
     place = Place("")
     anything = syntax.TensorKind("_", (syntax.Spread(None, place),), "", place)

@@ -9,19 +9,19 @@ from typing import Any
 from coset.ir.place import Place
 from coset.ir.types import DTYPES
 from coset.rules import syntax
-from coset.rules.algebra import Call, Comprehension, Expression, Listing, Literal, Ref, Scalar, Splice, TypeOf, Wild
-from coset.rules.draft import Draft, Hole, Node
+from coset.rules.algebra import Call, Expression, Listing, Literal, MappedList, Ref, Scalar, Splice, TypeOf, Wild
+from coset.rules.draft import DraftApplication, Hole, Node
 from coset.rules.equation import Attributes, Compiled, TypePattern
 from coset.rules.names import Names
 from coset.rules.parts import parts, variables
 from coset.rules.pattern import Application, Pattern, Variable, applications
 from coset.rules.solving import SOLVED
 from coset.rules.syntax import RuleError
-from coset.rules.values import Values
+from coset.rules.values import ValueResolver
 
 
 @dataclass(frozen=True)
-class Side:
+class CompiledSide:
     """One finished side."""
 
     pattern: Pattern
@@ -31,7 +31,7 @@ class Side:
     loose: tuple[Expression, ...]  # guards of a root that is a variable
 
 
-def finish(left: Node, right: Node) -> tuple[Side, Side]:
+def finish(left: Node, right: Node) -> tuple[CompiledSide, CompiledSide]:
     """Both sides with preorder indices; types of drafts become references by index."""
     indices = Indices()
     for kind, root in (("left", left), ("right", right)):
@@ -46,10 +46,10 @@ def finish(left: Node, right: Node) -> tuple[Side, Side]:
 class Indices:
     """References to drafts by index. One that was made for its type only is found by its text."""
 
-    drafts: dict[Draft, TypeOf] = field(default_factory=dict)
+    drafts: dict[DraftApplication, TypeOf] = field(default_factory=dict)
     texts: dict[str, TypeOf] = field(default_factory=dict)
 
-    def of(self, draft: Draft) -> TypeOf:
+    def of(self, draft: DraftApplication) -> TypeOf:
         """The reference to `draft`.
 
         Raises:
@@ -62,14 +62,14 @@ class Indices:
         return found
 
 
-def _preorder(node: Node) -> Iterator[Draft]:
-    if isinstance(node, Draft):
+def _preorder(node: Node) -> Iterator[DraftApplication]:
+    if isinstance(node, DraftApplication):
         yield node
         for operand in node.operands:
             yield from _preorder(operand)
 
 
-def _side(root: Node, indices: Indices) -> Side:
+def _side(root: Node, indices: Indices) -> CompiledSide:
     def pattern(node: Node) -> Pattern:
         if isinstance(node, Hole):
             return Variable(node.name)
@@ -88,7 +88,7 @@ def _side(root: Node, indices: Indices) -> Side:
         for draft in drafts
     )
     loose = tuple(rewrite(guard, indices) for guard in root.guards) if isinstance(root, Hole) else ()
-    return Side(pattern(root), attributes, tuple(draft.place for draft in drafts), guards, loose)
+    return CompiledSide(pattern(root), attributes, tuple(draft.place for draft in drafts), guards, loose)
 
 
 def rewrite(expression: Any, indices: Indices) -> Any:
@@ -99,9 +99,9 @@ def rewrite(expression: Any, indices: Indices) -> Any:
         return Call(expression.function, tuple(rewrite(argument, indices) for argument in expression.arguments))
     if isinstance(expression, Listing):
         return Listing(tuple(rewrite(item, indices) for item in expression.items))
-    if isinstance(expression, Comprehension):
+    if isinstance(expression, MappedList):
         item, condition = rewrite(expression.item, indices), rewrite(expression.condition, indices)
-        return Comprehension(item, expression.names, tuple(rewrite(each, indices) for each in expression.lists), condition)
+        return MappedList(item, expression.names, tuple(rewrite(each, indices) for each in expression.lists), condition)
     if isinstance(expression, Splice):
         return Splice(rewrite(expression.value, indices))
     if isinstance(expression, Scalar):
@@ -111,14 +111,14 @@ def rewrite(expression: Any, indices: Indices) -> Any:
 
 def type_pattern(kind: syntax.TensorKind, names: Names) -> TypePattern:
     """The declared type of a term variable."""
-    values = Values(names, left=True)
+    values = ValueResolver(names, left=True)
     dims = values.value(syntax.Brackets(kind.dims, kind.place))
     assert isinstance(dims, Listing)
     dtype = Literal(DTYPES[kind.dtype]) if kind.dtype in DTYPES else Wild() if kind.dtype == "_" else Ref(kind.dtype)
     return TypePattern(dtype, dims)
 
 
-def compiled(left: Side, right: Side, conditions: Sequence[Expression], names: Names) -> tuple[tuple[str, ...], Compiled]:
+def compiled(left: CompiledSide, right: CompiledSide, conditions: Sequence[Expression], names: Names) -> tuple[tuple[str, ...], Compiled]:
     """The variables of the left side, and what `Rule.decide` reads."""
     found = variables(left.pattern)
     types = []
@@ -134,7 +134,7 @@ def compiled(left: Side, right: Side, conditions: Sequence[Expression], names: N
     return found, written
 
 
-def _order(side: Side, kind: str) -> tuple[int, ...]:
+def _order(side: CompiledSide, kind: str) -> tuple[int, ...]:
     """The applications, each after its operands and after those whose types its attributes and guards read."""
     nodes = list(applications(side.pattern))
     order: list[int] = []
@@ -222,7 +222,7 @@ def _read(pattern: Any, known: set[str]) -> bool:
     return False
 
 
-def needed_names(right: Side, written: Compiled) -> set[str]:
+def needed_names(right: CompiledSide, written: Compiled) -> set[str]:
     """The names that the right side and the conditions read."""
     expressions: list[Any] = [value for attributes in right.attributes for _, value in attributes.items]
     expressions += [*written.conditions, *(guard for own in right.guards for guard in own)]

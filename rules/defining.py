@@ -25,7 +25,7 @@ from coset.rules.native import PREFIX
 from coset.rules.op_parameters import written_out
 from coset.rules.parsed import parse
 from coset.rules.syntax import RuleError
-from coset.rules.values import Values
+from coset.rules.values import ValueResolver
 
 
 def defer_definitions(path: Path) -> tuple[str, ...]:
@@ -154,7 +154,7 @@ def _signature(entry: syntax.OpEntry, dialects: Mapping[str, str]) -> Op:
     if repeated != sorted(repeated) or sum(repeated) > 1 or (any(repeated) and any(optional)):
         raise RuleError("a variadic operand comes last, without optional ones", place=entry.place, help="write xs..: T[..] last, once")
     names = collect(entry.parameters, (), dialects)
-    values = Values(names, left=True)
+    values = ValueResolver(names, left=True)
     attributes = []
     for name, parameter in names.attributes.items():
         default = None

@@ -41,7 +41,7 @@ class Hole:
 
 
 @dataclass(eq=False)
-class Draft:
+class DraftApplication:
     """An application that has no index yet. `guards` must hold where this form of it is used, `late` ones speak of its own type."""
 
     op: Op
@@ -63,11 +63,11 @@ class Draft:
         return whole if len(whole) < LONG else f"{self.op.name}#{blake2b(whole.encode(), digest_size=12).hexdigest()}"
 
 
-Node = Union[Hole, Draft]
+Node = Union[Hole, DraftApplication]
 
 
 @dataclass(frozen=True)
-class Context:
+class SplatContext:
     """The type that a splat takes: that of a sibling. `scalar` says whether its rank is 0, None when that depends."""
 
     type: TypeOf
@@ -80,18 +80,18 @@ def type_of(node: Node) -> TypeOf:
     return TypeOf("variable", node.name) if isinstance(node, Hole) else TypeOf("draft", node)
 
 
-def context_of(node: Node, names: Names) -> Context:
+def context_of(node: Node, names: Names) -> SplatContext:
     """The context that `node` gives to its siblings."""
     scalar, key = _shape_of(node, names)
-    return Context(type_of(node), key, scalar)
+    return SplatContext(type_of(node), key, scalar)
 
 
 def _shape_of(node: Node, names: Names) -> tuple[bool | None, str]:
     """Whether the rank is 0, and a key that is equal for nodes of one shape."""
-    while isinstance(node, Draft) and node.op.has("elementwise"):
+    while isinstance(node, DraftApplication) and node.op.has("elementwise"):
         position = 1 if node.op.name in ("stablehlo.select", "stablehlo.clamp") else 0
         spread = ("builtin.constant", "stablehlo.broadcast_in_dim")
-        own = [o for o in node.operands[position:] if not (isinstance(o, Draft) and o.op.name in spread)]
+        own = [o for o in node.operands[position:] if not (isinstance(o, DraftApplication) and o.op.name in spread)]
         node = own[0] if own else node.operands[position]
     if isinstance(node, Hole):
         kind = names.terms[node.name].kind
@@ -107,7 +107,7 @@ def _shape_of(node: Node, names: Names) -> tuple[bool | None, str]:
     return (True if node.op.name in ("builtin.constant", "builtin.dims") else None), key
 
 
-def _keeps_dims(node: Draft, names: Names) -> bool:
+def _keeps_dims(node: DraftApplication, names: Names) -> bool:
     """True when a contraction is known to leave a dim: that of `@`, or of operands of more dims than are contracted."""
     contract = node.attributes.get("lhs_contract")
     if isinstance(node.attributes.get("lhs_batch"), Call):
@@ -128,9 +128,9 @@ def inlined(region: Region, arguments: Sequence[Node], place: Place) -> Node:
             items = described(term.op, term.attributes, term.regions)
             assert items is not None, f"the functions of {term.op} have names"
             attributes = {name: Literal(value) for name, value in items}
-            done[term] = Draft(term.op, [done[operand] for operand in term.operands], dict(attributes), place)
+            done[term] = DraftApplication(term.op, [done[operand] for operand in term.operands], dict(attributes), place)
     results = [done[result] for result in region.results]
-    return results[0] if len(results) == 1 else Draft(TUPLE, results, {}, place)
+    return results[0] if len(results) == 1 else DraftApplication(TUPLE, results, {}, place)
 
 
 def _rank_zero(dims: Sequence[Any]) -> bool | None:

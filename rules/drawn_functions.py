@@ -14,7 +14,7 @@ from coset.ir.errors import CosetError
 from coset.ir.op import Op, Signature
 from coset.ir.term import PARAMETER, Region, Term, check_regions, constant, get, make
 from coset.ir.types import TensorType, Type
-from coset.rules.algebra import Expression, Function, Literal, Ref, Scope, Unbound, region_of
+from coset.rules.algebra import Expression, Literal, PayloadFunction, Ref, Scope, Unbound, region_of
 from coset.rules.equation import Attributes
 from coset.rules.payloads import signatures
 from coset.rules.scalar import Undefined
@@ -60,7 +60,7 @@ def _options(
         return [expression.value]
     if signature is None:
         return [None] if expression is None else []
-    if isinstance(expression, Function):
+    if isinstance(expression, PayloadFunction):
         try:
             return [region_of(expression, signature.parameters, scope)]
         except (Undefined, Unbound, CosetError):

@@ -11,8 +11,8 @@ from coset.ir.place import Place
 from coset.ir.term import TUPLE
 from coset.rules import syntax
 from coset.rules.algebra import Call, Expression, Literal, Ref
-from coset.rules.compile import Side, compiled, determined, finish, needed_names, readable, type_pattern, types_read
-from coset.rules.draft import Draft, Hole, NeedChoice, Node, context_of
+from coset.rules.compile import CompiledSide, compiled, determined, finish, needed_names, readable, type_pattern, types_read
+from coset.rules.draft import DraftApplication, Hole, NeedChoice, Node, context_of
 from coset.rules.equation import EXCEPTIONS, NUMERICS_ORDER, Compiled, Numerics
 from coset.rules.ground import lint_tests
 from coset.rules.meant import with_what_it_rests_on
@@ -24,7 +24,7 @@ from coset.rules.pattern import Application, applications
 from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
 from coset.rules.terms import Drafter
-from coset.rules.unroll import UNROLLED, Absent, repeated, unrolled_rule
+from coset.rules.unroll import UNROLLED, NoSuchOperand, repeated, unrolled_rule
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def _written_out(entry: syntax.RuleEntry, own: syntax.Declaration) -> Iterator[t
             form = unrolled_rule(entry, own, count)
             if form.condition is None or not any(map(never, syntax.joined(form.condition))):  # `len(xs) == 2` is of no other number
                 yield f"*{count}", form
-        except Absent:
+        except NoSuchOperand:
             if count == UNROLLED[-1]:
                 raise
 
@@ -160,7 +160,11 @@ def _variant(direction: Direction, names: Names, choices: dict[str, int]) -> Rul
     pairs = _drafted(direction, drafters, names)
     if any(isinstance(left, Hole) for left, _ in pairs):
         return None
-    left, right = pairs[0] if direction.roots == 1 else (Draft(TUPLE, list(side), {}, direction.place) for side in zip(*pairs, strict=True))
+    left, right = (
+        pairs[0]
+        if direction.roots == 1
+        else (DraftApplication(TUPLE, list(side), {}, direction.place) for side in zip(*pairs, strict=True))
+    )
     conditions = [*_defaults(names, choices), *{**drafters[0].conditions, **drafters[1].conditions}.values()]
     if direction.condition is not None:
         conditions += conjuncts(drafters[1].judging.value(direction.condition))
@@ -254,7 +258,7 @@ def _defaults(names: Names, choices: Mapping[str, int]) -> list[Expression]:
     return conditions
 
 
-def _same(left: Side, right: Side) -> bool:
+def _same(left: CompiledSide, right: CompiledSide) -> bool:
     if str(left.pattern) != str(right.pattern):
         return False
     plain = [str([a.items for a in side.attributes]).replace("'right'", "'left'").replace("right ", "left ") for side in (left, right)]

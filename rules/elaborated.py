@@ -105,9 +105,9 @@ _Kept = TypeVar("_Kept", _File, _Definition)
 _Made = TypeVar("_Made")
 CODEC = Codec((
     _File, _Definition, _Entry, _Head, syntax.PhaseEntry, Application, Variable, Numerics, Compiled, TypePattern,
-    Attributes, Kind, algebra.Literal, algebra.Ref, algebra.Splice, algebra.Listing, algebra.Call, algebra.Comprehension, algebra.Wild,
-    algebra.TypeOf, algebra.Scalar, algebra.Function, TensorType, syntax.Ground, syntax.Written, syntax.Number, syntax.Text, syntax.Name,
-    syntax.Spread, syntax.Brackets, syntax.Invocation, syntax.Comprehension, syntax.Operation, syntax.Lambda,
+    Attributes, Kind, algebra.Literal, algebra.Ref, algebra.Splice, algebra.Listing, algebra.Call, algebra.MappedList, algebra.Wild,
+    algebra.TypeOf, algebra.Scalar, algebra.PayloadFunction, TensorType, syntax.Ground, syntax.Written, syntax.Number, syntax.Text,
+    syntax.Name, syntax.Spread, syntax.Brackets, syntax.Invocation, syntax.Comprehension, syntax.Operation, syntax.Lambda,
 ))  # fmt: skip
 
 

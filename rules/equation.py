@@ -14,7 +14,7 @@ from coset.ir.errors import CosetError
 from coset.ir.term import AttributeItems
 from coset.ir.types import DType, Type
 from coset.rules import payloads
-from coset.rules.algebra import Expression, Function, Listing, Scope, evaluate
+from coset.rules.algebra import Expression, Listing, PayloadFunction, Scope, evaluate
 from coset.rules.pattern import Application, Pattern, Variable, applications
 from coset.rules.scalar import Undefined
 
@@ -147,7 +147,7 @@ def right_side(rule: Equation, scope: Scope) -> Decision:
         written = compiled.right[node.index]
         given: dict[str, Any] = dict(scope.values[written.rest]) if written.rest is not None else {}
         for name, expression in written.items:
-            given[name] = expression if isinstance(expression, Function) else evaluate(expression, scope)
+            given[name] = expression if isinstance(expression, PayloadFunction) else evaluate(expression, scope)
         operands = [scope.variables[o.name] if isinstance(o, Variable) else types[o.index] for o in node.operands]
         try:
             complete = payloads.complete(node.op, given, operands, scope)

@@ -17,10 +17,10 @@ from coset.ir.op import Op
 from coset.ir.term import AttributeItems, Term
 from coset.ir.types import TensorType, TupleType, Type
 from coset.rules import payloads, syntax
-from coset.rules.algebra import Call, Expression, Function, Scope, TypeOf, Unbound, evaluate
+from coset.rules.algebra import Call, Expression, PayloadFunction, Scope, TypeOf, Unbound, evaluate
 from coset.rules.arithmetic import Undecided
 from coset.rules.compile import type_pattern
-from coset.rules.draft import Draft, Hole, Node
+from coset.rules.draft import DraftApplication, Hole, Node
 from coset.rules.equation import TypePattern
 from coset.rules.names import Names
 from coset.rules.noted import note
@@ -43,7 +43,7 @@ class Doubt(str):
 
 
 @dataclass(frozen=True)
-class Step:
+class ExpansionStep:
     """One application. An operand is an earlier step, by number, or an operand of the op, by name."""
 
     op: Op
@@ -56,7 +56,7 @@ class Step:
 class Expansion:
     """What an op means: steps in order, and the one (or the operand) that is the result, with its type."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ExpansionStep, ...]
     result: Union[int, str]
     type: Type
     operands: tuple[str, ...]  # the names of the operands, by position
@@ -110,7 +110,7 @@ class Guide:
 
     def __init__(self, values: dict[str, Any], variables: Mapping[str, Type]) -> None:
         self.scope = _Scope(values, variables, guide=self)
-        self.found: dict[Draft, tuple[AttributeItems, Type]] = {}
+        self.found: dict[DraftApplication, tuple[AttributeItems, Type]] = {}
 
     def pick(self, forms: Sequence[Sequence[Expression]]) -> int:
         """The first form whose conditions are known to hold.
@@ -137,7 +137,10 @@ class Guide:
         if node not in self.found:
             operands = [self.type(operand) for operand in node.operands]
             assert node.rest is None, "a definition has no left side that binds `..rest`"
-            given = {name: value if isinstance(value, Function) else evaluate(value, self.scope) for name, value in node.attributes.items()}
+            given = {
+                name: value if isinstance(value, PayloadFunction) else evaluate(value, self.scope)
+                for name, value in node.attributes.items()
+            }
             complete = payloads.complete(node.op, given, operands, self.scope)
             self.found[node] = tuple(sorted(complete.items())), node.op.infer(operands, complete)
         return self.found[node][1]
@@ -262,7 +265,7 @@ def expanded(body: syntax.Expression, names: Names, guide: Guide, operands: tupl
 def _expanded(root: Node, guide: Guide, operands: tuple[str, ...]) -> Expansion:
     """The drafts under `root` as steps, each once."""
     type = guide.type(root)
-    steps: list[Step] = []
+    steps: list[ExpansionStep] = []
     numbers: dict[Any, int] = {}
 
     def key(node: Node) -> int | str:
@@ -271,15 +274,15 @@ def _expanded(root: Node, guide: Guide, operands: tuple[str, ...]) -> Expansion:
     pending = [root]
     while pending:
         node = pending[-1]
-        late = [] if isinstance(node, Hole) else [o for o in node.operands if isinstance(o, Draft) and o not in numbers]
+        late = [] if isinstance(node, Hole) else [o for o in node.operands if isinstance(o, DraftApplication) and o not in numbers]
         if late:
             pending += late
             continue
         pending.pop()
-        if isinstance(node, Draft) and node not in numbers:
+        if isinstance(node, DraftApplication) and node not in numbers:
             attributes, own = guide.found[node]
             numbers[node] = len(steps)
-            steps.append(Step(node.op, tuple(map(key, node.operands)), attributes, own))
+            steps.append(ExpansionStep(node.op, tuple(map(key, node.operands)), attributes, own))
     return Expansion(tuple(steps), key(root), type, operands)
 
 

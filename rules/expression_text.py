@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from coset.rules.algebra import Call, Comprehension, Function, Listing, Literal, Ref, Scalar, Splice, TypeOf, Wild
+from coset.rules.algebra import Call, Listing, Literal, MappedList, PayloadFunction, Ref, Scalar, Splice, TypeOf, Wild
 from coset.rules.equation import TypePattern
 
 
@@ -18,7 +18,7 @@ def _listed(items: tuple[Any, ...]) -> str:
     return ", ".join(map(text, items))
 
 
-def _comprehension(each: Comprehension) -> str:
+def _comprehension(each: MappedList) -> str:
     return f"[{text(each.item)} for {', '.join(each.names)} in {_listed(each.lists)} if {text(each.condition)}]"
 
 
@@ -28,10 +28,10 @@ _TEXTS: dict[type, Callable[[Any], str]] = {
     Splice: lambda each: ".." if each.value is None else f"{text(each.value)}..",
     Listing: lambda each: f"[{_listed(each.items)}]",
     Call: lambda each: f"{each.function}({_listed(each.arguments)})",
-    Comprehension: _comprehension,
+    MappedList: _comprehension,
     Wild: lambda _: "_",
     TypeOf: lambda each: f"type({each.kind} {each.key})",
     Scalar: lambda each: f"scalar({text(each.value)}: {text(each.dtype)})",
-    Function: lambda each: str(each.written.text),
+    PayloadFunction: lambda each: str(each.written.text),
     TypePattern: lambda each: f"{text(each.dtype)}{text(each.dims)}",
 }

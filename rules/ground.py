@@ -9,7 +9,7 @@ from coset.ir.errors import CosetError
 from coset.ir.term import AttributeItems
 from coset.ir.types import TensorType, Type
 from coset.rules import payloads, syntax
-from coset.rules.algebra import Expression, Function, Scope, Unbound, Wild, evaluate
+from coset.rules.algebra import Expression, PayloadFunction, Scope, Unbound, Wild, evaluate
 from coset.rules.compile import type_pattern
 from coset.rules.equation import Kind, TypePattern
 from coset.rules.expression_text import text
@@ -86,7 +86,7 @@ def _attributes(rule: Rule, node: Application, scope: Scope) -> dict[str, Any]:
     """The attributes that are written; `_` and `..rest` are the op's defaults."""
     written = rule.compiled.left[node.index]
     plain = [(name, value) for name, value in written.items if not isinstance(value, Wild)]
-    values = {name: value if isinstance(value, Function) else evaluate(value, scope) for name, value in plain}
+    values = {name: value if isinstance(value, PayloadFunction) else evaluate(value, scope) for name, value in plain}
     if written.rest is not None:
         named = {name for name, _ in written.items}
         rest = tuple(sorted((a.name, a.default) for a in node.op.attributes if a.name not in named and not a.required))

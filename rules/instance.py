@@ -33,7 +33,7 @@ class Instance:
 
 
 @dataclass
-class Search:
+class InstanceSearch:
     """How instances are drawn: in order with symbolic dims, or at random with numbers. `failures` are the type rules' refusals."""
 
     random: random.Random | None = None

@@ -16,7 +16,7 @@ from coset.ir.types import DTYPES, DType, TensorType
 from coset.rules.algebra import Ref, Scope, Splice, Unbound, Wild, evaluate
 from coset.rules.attempts import attributed
 from coset.rules.candidates import representatives
-from coset.rules.instance import MOST, Instance, Search
+from coset.rules.instance import MOST, Instance, InstanceSearch
 from coset.rules.parts import parts
 from coset.rules.pattern import Application, applications
 from coset.rules.rule import Rule
@@ -27,7 +27,7 @@ from coset.rules.uses import spread_only
 from coset.rules.watched import noting
 
 
-def instances(rule: Rule, search: Search) -> Iterator[Instance]:
+def instances(rule: Rule, search: InstanceSearch) -> Iterator[Instance]:
     """Instances whose left side types; whether conditions hold is for `decide` to judge. A rule that recognises an op is also tried on what
     the op expands to."""
     sources = [_drawn(rule, search), *(_expansions(rule, mirror, search) for mirror in rule.mirrors)]
@@ -40,7 +40,7 @@ def instances(rule: Rule, search: Search) -> Iterator[Instance]:
                 yield found
 
 
-def _expansions(rule: Rule, mirror: Rule, search: Search) -> Iterator[Instance]:
+def _expansions(rule: Rule, mirror: Rule, search: InstanceSearch) -> Iterator[Instance]:
     """The right sides of `mirror` as instances of `rule`, whose left side has their form."""
     for instance in _drawn(mirror, search):
         try:
@@ -52,7 +52,7 @@ def _expansions(rule: Rule, mirror: Rule, search: Search) -> Iterator[Instance]:
             yield Instance(decision.attributes, decision.types, tuple(types[name] for name in rule.variables), instance.values)
 
 
-def _drawn(rule: Rule, search: Search) -> Iterator[Instance]:
+def _drawn(rule: Rule, search: InstanceSearch) -> Iterator[Instance]:
     kinds = rule.compiled.kinds
     dtypes = [name for name, kind in kinds.items() if kind.word == "dtype"]
     lone = shapes_given(rule)
@@ -105,7 +105,7 @@ def shapes_given(rule: Rule) -> list[str]:
     return [name for name, kind in rule.compiled.kinds.items() if kind.word == "pack" and name not in declared]
 
 
-def _elements(classes: frozenset[DType], search: Search) -> list[DType]:
+def _elements(classes: frozenset[DType], search: InstanceSearch) -> list[DType]:
     if not search.elements:
         found = representatives(classes, search.dtypes)
         return [*found, *(dtype for name in search.further if (dtype := DTYPES[name]) in classes and dtype not in found)]
@@ -125,7 +125,7 @@ def _with_ones(values: dict[str, Any], packs: Sequence[str]) -> Iterator[dict[st
         yield values | {name: tuple(1 if (name, axis) in ones else dim for axis, dim in enumerate(values[name])) for name in packs}
 
 
-def _lone(name: str, values: dict[str, Any], packs: Sequence[str], search: Search) -> list[Any]:
+def _lone(name: str, values: dict[str, Any], packs: Sequence[str], search: InstanceSearch) -> list[Any]:
     """Values of a pack that no variable's type mentions, such as the target of a reshape."""
     options: list[Any] = [tuple(search.dim(f"{name}_{i}") for i in range(rank)) for rank in range(3)]
     for pack in packs:
@@ -143,7 +143,7 @@ def _symbols(name: str, rule: Rule, most: int) -> list[Any]:
     return [tuple(symbol(f"{name}_{i}") for i in range(rank)) for rank in range(max(named, default=0) + most + 1)]
 
 
-def _wider(own: tuple[Dim, ...], name: str, search: Search) -> list[tuple[Dim, ...]]:
+def _wider(own: tuple[Dim, ...], name: str, search: InstanceSearch) -> list[tuple[Dim, ...]]:
     """`own` with one or two dims more, at every place."""
     shapes = [own]
     for i in range(2 if len(own) < 2 else 1):
@@ -152,7 +152,7 @@ def _wider(own: tuple[Dim, ...], name: str, search: Search) -> list[tuple[Dim, .
     return shapes
 
 
-def _completed(rule: Rule, values: dict[str, Any], search: Search) -> Iterator[Instance]:
+def _completed(rule: Rule, values: dict[str, Any], search: InstanceSearch) -> Iterator[Instance]:
     scope = Scope(values)
     try:
         with noting() as noted:
@@ -184,14 +184,14 @@ def _completed(rule: Rule, values: dict[str, Any], search: Search) -> Iterator[I
 
 
 def _ways(
-    rule: Rule, node: Application, scope: Scope, done: dict[int, AttributeItems], search: Search
+    rule: Rule, node: Application, scope: Scope, done: dict[int, AttributeItems], search: InstanceSearch
 ) -> Iterator[tuple[Scope, dict[int, AttributeItems]]]:
     """What is known once `node` has attributes, way by way; `done`: the attributes of the nodes before."""
     for later, items, binding in attributed(rule, node, scope, search):
         yield later, {**(bound(done, binding) if binding else done), node.index: items}
 
 
-def _variable_type(pattern: Any, scope: Scope, search: Search, number: int) -> TensorType:
+def _variable_type(pattern: Any, scope: Scope, search: InstanceSearch, number: int) -> TensorType:
     shape: list[Dim] = []
     own = f"any_{number}" if search.exhaustive else "any"  # else dims that nothing ties together are taken for equal
     for place, item in enumerate(pattern.dims.items):

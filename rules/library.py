@@ -34,7 +34,7 @@ FORWARD, REVERSE = "forward", "reverse"
 
 
 @dataclass(frozen=True)
-class Phase:
+class LibraryPhase:
     """One phase of the search: its rules by name."""
 
     name: str
@@ -45,7 +45,7 @@ class Phase:
 class RuleSet:
     """The phases in the order in which they run. A rule that no phase names runs in the first one, as definitions do."""
 
-    phases: tuple[Phase, ...] = ()
+    phases: tuple[LibraryPhase, ...] = ()
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -136,13 +136,13 @@ def _load_cached(
         return rule_set, errors
 
 
-def _with_further(found: loaded.Loaded) -> Iterator[Phase]:
+def _with_further(found: loaded.Loaded) -> Iterator[LibraryPhase]:
     """The phases that were kept, with the rules of definitions that the program has brought along."""
     further = definitions(found.definitions)
     for name, rules in found.phases:
         if further and name == FIRST_PHASE:
             rules = tuple(sorted([*rules, *further], key=lambda rule: rule.own_name))
-        yield Phase(name, rules)
+        yield LibraryPhase(name, rules)
 
 
 def _load(
@@ -274,7 +274,9 @@ def _order(files: Sequence[Sequence[syntax.PhaseEntry]]) -> tuple[list[str], lis
     return order, []
 
 
-def _staged(rules: list[Rule], names: Sequence[str], phases: Sequence[syntax.PhaseEntry]) -> tuple[tuple[Phase, ...], list[RuleError]]:
+def _staged(
+    rules: list[Rule], names: Sequence[str], phases: Sequence[syntax.PhaseEntry]
+) -> tuple[tuple[LibraryPhase, ...], list[RuleError]]:
     """The rules with phase (of `names`, in this order) and limit; what no phase names runs in `FIRST_PHASE`."""
     errors: list[RuleError] = []
     placed: dict[tuple[str, str], dict[str, int | None]] = {}
@@ -307,7 +309,7 @@ def _staged(rules: list[Rule], names: Sequence[str], phases: Sequence[syntax.Pha
             again = rule.name if not count else f"{rule.name} in {name}"  # each phase has a rule of its own
             same = (rule.name, rule.phase, rule.limit) == (again, name, own[name])
             staged[name].append(rule if same else rule.changed(name=again, phase=name, limit=own[name]))
-    return tuple(Phase(name, tuple(own)) for name, own in staged.items()), errors
+    return tuple(LibraryPhase(name, tuple(own)) for name, own in staged.items()), errors
 
 
 def _unlimited(name: str, place: Place) -> RuleError:

@@ -17,7 +17,7 @@ from coset.rules.equation import Kind, TypePattern
 from coset.rules.names import FUNCTION, Names
 from coset.rules.scalar import Undefined, scalar_constant
 from coset.rules.syntax import RuleError
-from coset.rules.values import Values
+from coset.rules.values import ValueResolver
 
 _WORDS = {"true": Decimal(1), "false": Decimal(0), "inf": Decimal("Infinity"), "nan": Decimal("NaN")}
 
@@ -143,10 +143,10 @@ def _value(written: syntax.Written, kind: Kind) -> Any:
     if written.dtype:
         raise RuleError(f"`{written.name}` is no tensor, and has no element type", place=written.place, help="leave the type out")
     if kind.word == FUNCTION:  # it names ops of the hub
-        return Values(Names(dialects={dialect: dialect for dialect in ("chlo", "stablehlo")}), left=False).function(written.value)
+        return ValueResolver(Names(dialects={dialect: dialect for dialect in ("chlo", "stablehlo")}), left=False).function(written.value)
     word = "float" if kind.word == "float" else kind.word
     try:
-        value = evaluate(Values(Names(), left=False).attribute(written.value, word), Scope())
+        value = evaluate(ValueResolver(Names(), left=False).attribute(written.value, word), Scope())
     except (Undefined, Unbound):
         raise RuleError(f"this is no value for `{written.name}`", place=written.place, help="write it with numbers alone") from None
     return tuple(map(float, value)) if kind.word == "floats" and isinstance(value, tuple) else value

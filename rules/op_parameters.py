@@ -16,7 +16,7 @@ from coset.rules.names import OP_TRAITS, Names, ops_with
 from coset.rules.scalar import Undefined
 from coset.rules.syntax import RuleError
 from coset.rules.unroll import rewritten
-from coset.rules.values import Values
+from coset.rules.values import ValueResolver
 
 MOST = 64  # clauses: each is a definition to read, to look for and to test
 
@@ -70,6 +70,6 @@ def never(condition: syntax.Expression) -> bool:
     if any(isinstance(part, syntax.Name | syntax.Invocation) for part in syntax.walk(condition)):
         return False
     try:
-        return not evaluate(Values(Names(), left=False).value(condition), Scope())
+        return not evaluate(ValueResolver(Names(), left=False).value(condition), Scope())
     except (Undefined, Unbound):
         return False

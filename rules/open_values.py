@@ -12,7 +12,7 @@ import ml_dtypes
 from coset.ir.types import DTYPES, DType, TensorType, Type
 from coset.rules.algebra import Expression, Ref, Scope, evaluate
 from coset.rules.candidates import attribute_values, enumerable, lengths, mixed, values_of
-from coset.rules.instance import Search
+from coset.rules.instance import InstanceSearch
 from coset.rules.meant import floats_asked_for, pinned
 from coset.rules.parts import parts
 from coset.rules.pattern import Application
@@ -27,7 +27,7 @@ EXTREME = 4.0  # how far from the largest and the least normal number of a float
 SAMPLES = 40  # choices of attributes that are tried for operands drawn at random
 
 
-def _unusual(rule: Rule, values: Mapping[str, Any], search: Search) -> tuple[float, ...]:
+def _unusual(rule: Rule, values: Mapping[str, Any], search: InstanceSearch) -> tuple[float, ...]:
     """Numbers that a constant may hold too: at random now and then, for they keep many rules from firing; for proofs those that are real
     numbers where floats are. Where a rule speaks of real numbers half of those drawn are at an end of the range of the floats in `values`:
     what goes out of it is tested and not proved."""
@@ -45,7 +45,7 @@ def _extremes(values: Mapping[str, Any]) -> tuple[float, ...]:
     return float(widest.max) / EXTREME, float(widest.tiny) / EXTREME
 
 
-def left_open(attribute: Any, node: Application, operands: Sequence[Type], search: Search) -> list[Any]:
+def left_open(attribute: Any, node: Application, operands: Sequence[Type], search: InstanceSearch) -> list[Any]:
     """Values of an attribute that the rule does not write."""
     found = (
         places(f"{attribute.name}{node.index}", None, node.op.name, attribute.name, operands, search.most_rank) if search.symbolic else []
@@ -72,7 +72,7 @@ def _rank(given: Any) -> int | None:
 
 
 def open_values(
-    rule: Rule, items: Sequence[tuple[str, Expression]], node: Application, scope: Scope, operands: Sequence[Type], search: Search
+    rule: Rule, items: Sequence[tuple[str, Expression]], node: Application, scope: Scope, operands: Sequence[Type], search: InstanceSearch
 ) -> Iterator[dict[str, Any]]:
     """`scope.values` with each choice for the names that these attributes bind."""
     names: dict[str, list[Any]] = {}
@@ -85,7 +85,7 @@ def open_values(
 
 
 def _values_of_name(
-    rule: Rule, part: Ref, name: str, value: Expression, node: Application, scope: Scope, operands: Sequence[Type], search: Search
+    rule: Rule, part: Ref, name: str, value: Expression, node: Application, scope: Scope, operands: Sequence[Type], search: InstanceSearch
 ) -> list[Any]:
     """The values that are tried for a name, which stands in the attribute `name` of `node`."""
     kind = rule.compiled.kinds[part.name]
@@ -122,7 +122,7 @@ def _values_of_name(
     return ordered if search.random is None else [*unusual, *ordered]
 
 
-def _combinations(options: Sequence[Sequence[Any]], search: Search) -> Iterator[tuple[Any, ...]]:
+def _combinations(options: Sequence[Sequence[Any]], search: InstanceSearch) -> Iterator[tuple[Any, ...]]:
     """Choices of one value from each: all in order, or at random a few, half of them the first value, which is an attribute's default."""
     if search.random is None or math.prod(map(len, options)) <= SAMPLES:
         yield from search.first(itertools.product(*options), search.attempts)

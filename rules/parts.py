@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from coset.rules.algebra import Call, Comprehension, Expression, Function, Listing, Ref, Scalar, Splice
+from coset.rules.algebra import Call, Expression, Listing, MappedList, PayloadFunction, Ref, Scalar, Splice
 from coset.rules.pattern import Pattern, Variable
 
 
 def parts(expression: Any) -> Iterator[Any]:
     """`expression` and everything in it, but for the names that comprehensions in it bind."""
     yield expression
-    if isinstance(expression, Comprehension):
+    if isinstance(expression, MappedList):
         for each in expression.lists:
             yield from parts(each)
         inner = (part for each in (expression.item, expression.condition) for part in parts(each))
@@ -24,7 +24,7 @@ def parts(expression: Any) -> Iterator[Any]:
 
 def within(expression: Any) -> Sequence[Any]:
     """What an expression is directly made of."""
-    if isinstance(expression, Comprehension):
+    if isinstance(expression, MappedList):
         return (*expression.lists, expression.item, expression.condition)
     if isinstance(expression, Call):
         return expression.arguments
@@ -34,7 +34,7 @@ def within(expression: Any) -> Sequence[Any]:
         return (expression.value,)
     if isinstance(expression, Scalar):
         return (expression.value, expression.dtype)
-    return expression.free if isinstance(expression, Function) else ()
+    return expression.free if isinstance(expression, PayloadFunction) else ()
 
 
 def conjuncts(condition: Expression) -> list[Expression]:

@@ -12,7 +12,7 @@ from typing import Any
 from coset.ir.op import Op, Signature
 from coset.ir.term import AttributeItems, Region, Term, check_regions, intern
 from coset.ir.types import Type
-from coset.rules.algebra import Function, Scope, region_of
+from coset.rules.algebra import PayloadFunction, Scope, region_of
 
 REGION = "region"  # the word of an attribute for which no word stands
 
@@ -55,7 +55,9 @@ def complete(op: Op, given: dict[str, Any], operands: Sequence[Type], scope: Sco
     built: dict[str, Region | None] = {}
     for role in own:
         value, signature = given.get(role), wanted.get(role)
-        built[role] = region_of(value, signature.parameters, scope) if isinstance(value, Function) and signature is not None else value
+        built[role] = (
+            region_of(value, signature.parameters, scope) if isinstance(value, PayloadFunction) and signature is not None else value
+        )
     regions = tuple(each for each in built.values() if each is not None)
     check_regions(op, operands, found, regions)
     return found | built

@@ -16,8 +16,8 @@ from coset.ir.term import Region
 from coset.rules.algebra import (
     Call,
     Expression,
-    Function,
     Listing,
+    PayloadFunction,
     Ref,
     Scalar,
     Scope,
@@ -53,7 +53,7 @@ def match(pattern: Expression, value: Any, scope: Scope) -> bool:
         return isinstance(value, tuple) and _match_list(pattern.items, value, scope)
     if isinstance(pattern, Scalar):
         return _match_scalar(pattern, value, scope)
-    if isinstance(pattern, Function):
+    if isinstance(pattern, PayloadFunction):
         return isinstance(value, Region) and region_of(pattern, [parameter.type for parameter in value.parameters], scope) == value
     try:
         return same(evaluate(pattern, scope), value)
@@ -111,7 +111,7 @@ def _solve(call: Call, value: Any, scope: Scope) -> bool:
     return match(second, rest, scope)
 
 
-class Refused(Exception):
+class NoSolution(Exception):
     """An equation that does not hold: the rule does not fire."""
 
 
@@ -130,7 +130,7 @@ def solve(
             if not in_classes(scope, kinds):
                 return False
             waiting = [condition for condition in conditions if not _holds(condition, scope)]
-        except (Refused, Undefined):
+        except (NoSolution, Undefined):
             return False
         if len(late) == len(equations) and len(waiting) == len(conditions):
             raise RuleTypeError(f"the left side of `{name}` does not determine its variables", place=place)
@@ -146,7 +146,7 @@ def in_classes(scope: Scope, kinds: Mapping[str, Kind]) -> bool:
 def _solved(equation: tuple[Expression, Any], scope: Scope) -> bool:
     try:
         if not match(equation[0], equation[1], scope):
-            raise Refused
+            raise NoSolution
     except Unbound:
         return False
     return True
@@ -156,7 +156,7 @@ def _holds(condition: Expression, scope: Scope) -> bool:
     """True when it holds, False when it must wait; an equality may bind a variable. Raises Refused when it is false."""
     try:
         if not evaluate(condition, scope):
-            raise Refused
+            raise NoSolution
         return True
     except Unbound:
         if not (isinstance(condition, Call) and condition.function == "=="):

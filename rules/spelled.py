@@ -19,7 +19,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
 @dataclass(frozen=True)
-class Splice:
+class SplicedName:
     """`S..`: what `*S` in a Python list or call gives."""
 
     text: str
@@ -131,15 +131,15 @@ class Spelled:
         start, stop = ("" if end is None else spelled(end).text for end in (place.start, place.stop))
         return Spelled(f"{_at(self, ATOM)}[{start}:{stop}]")
 
-    def __iter__(self) -> Iterator[Splice]:
-        yield Splice(f"{_at(self, ATOM)}..")
+    def __iter__(self) -> Iterator[SplicedName]:
+        yield SplicedName(f"{_at(self, ATOM)}..")
 
     def __getattr__(self, name: str) -> Spelled:
         if name.startswith("_") or self.level != NAME:
             raise AttributeError(name)  # what Python and its tools ask every object for
         return Spelled(f"{self.text}.{name}", NAME)
 
-    def __call__(self, *arguments: Spellable | Splice | Rest, **keywords: Spellable) -> Spelled:
+    def __call__(self, *arguments: Spellable | SplicedName | Rest, **keywords: Spellable) -> Spelled:
         if self.level != NAME:
             raise RuleError(f"`{self}` is no op", help="only names are called")
         named = [f"{key}: {spelled(value)}" for key, value in keywords.items()]
@@ -254,8 +254,8 @@ def function(parameters: str, body: Spellable) -> Spelled:
     return Spelled(f"lambda {', '.join(each.text for each in names(parameters))}: {spelled(body)}", CONDITIONAL)
 
 
-def _item(value: Spellable | Splice) -> str:
-    return value.text if isinstance(value, Splice) else spelled(value).text
+def _item(value: Spellable | SplicedName) -> str:
+    return value.text if isinstance(value, SplicedName) else spelled(value).text
 
 
 def _at(value: Spellable, level: int) -> str:

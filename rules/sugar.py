@@ -9,7 +9,7 @@ from coset.ir.place import Place
 from coset.ir.types import I64, DType, TensorType
 from coset.rules import syntax
 from coset.rules.algebra import Call, Expression, Listing, Literal, Ref, Scalar, Splice
-from coset.rules.draft import Context, Draft, Hole, Node, type_of
+from coset.rules.draft import DraftApplication, Hole, Node, SplatContext, type_of
 from coset.rules.expression_text import text
 from coset.rules.parts import parts
 from coset.rules.syntax import RuleError
@@ -26,7 +26,7 @@ USAGES = {
 }  # fmt: skip
 
 
-def sugar(drafter: Drafter, call: syntax.Invocation, context: Context | None) -> Node:
+def sugar(drafter: Drafter, call: syntax.Invocation, context: SplatContext | None) -> Node:
     given = dict(call.keywords)
     counts, usage = USAGES.get(call.name, ((2, 2), f"{call.name}(x, axes)"))
     if not counts[0] <= len(call.arguments) <= counts[1] or set(given) - {"axes"} or call.rest is not None:
@@ -36,19 +36,21 @@ def sugar(drafter: Drafter, call: syntax.Invocation, context: Context | None) ->
         return splat(drafter, first, context, call.place)
     if call.name == "host":
         attributes: dict[str, Expression] = {"dims": Listing((drafter.values.value(first),)), "type": Literal(TensorType(I64, ()))}
-        return Draft(get_op("builtin.dims"), [], attributes, call.place)
+        return DraftApplication(get_op("builtin.dims"), [], attributes, call.place)
     if call.name == "bcast":
         return _bcast(drafter, call, given.get("axes"), context)
     if call.name in ("scalar", "full"):
         return _filled(drafter, call)
     operand = drafter.term(first, None)
     if call.name == "get":
-        return Draft(get_op("builtin.get"), [operand], {"index": drafter.values.attribute(call.plain[1], "int")}, call.place)
+        return DraftApplication(get_op("builtin.get"), [operand], {"index": drafter.values.attribute(call.plain[1], "int")}, call.place)
     if call.name == "swap_last":
         swapped = Call("swap_axes", (type_of(operand),))
-        return Draft(get_op("stablehlo.transpose"), [operand], {"permutation": swapped}, call.place)
+        return DraftApplication(get_op("stablehlo.transpose"), [operand], {"permutation": swapped}, call.place)
     axes = drafter.values.attribute(call.plain[1], "ints")
-    return Draft(get_op("stablehlo.reduce"), [operand], {"dimensions": axes, "combiner": Literal(REDUCTIONS[call.name])}, call.place)
+    return DraftApplication(
+        get_op("stablehlo.reduce"), [operand], {"dimensions": axes, "combiner": Literal(REDUCTIONS[call.name])}, call.place
+    )
 
 
 def _filled(drafter: Drafter, call: syntax.Invocation) -> Node:
@@ -59,7 +61,9 @@ def _filled(drafter: Drafter, call: syntax.Invocation) -> Node:
     if another or (isinstance(dtype, Literal) and not isinstance(dtype.value, DType)):
         help = "write scalar(1, f32), or the name of a declared one"
         raise RuleError(f"the last argument of `{call.name}` is an element type", place=call.plain[-1].place, help=help)
-    inner = Draft(get_op("builtin.constant"), [], {"value": Scalar(drafter.values.scalar(call.plain[0], None), dtype)}, call.place)
+    inner = DraftApplication(
+        get_op("builtin.constant"), [], {"value": Scalar(drafter.values.scalar(call.plain[0], None), dtype)}, call.place
+    )
     if call.name == "scalar":
         return inner
     shape = drafter.values.attribute(call.plain[1], "dims")
@@ -69,10 +73,10 @@ def _filled(drafter: Drafter, call: syntax.Invocation) -> Node:
     if not fixed:
         drafter.conditions[f"rank of {text(shape)}"] = forms[form]
     spread: dict[str, Expression] = {"shape": shape, "broadcast_dimensions": Literal(())}
-    return inner if form else Draft(get_op("stablehlo.broadcast_in_dim"), [inner], spread, call.place)
+    return inner if form else DraftApplication(get_op("stablehlo.broadcast_in_dim"), [inner], spread, call.place)
 
 
-def splat(drafter: Drafter, expression: syntax.Expression, context: Context | None, place: Place) -> Node:
+def splat(drafter: Drafter, expression: syntax.Expression, context: SplatContext | None, place: Place) -> Node:
     """A scalar in every element of the context's shape; at rank 0 the scalar itdrafter."""
     if context is None:
         help = "write bcast(.., [dims]), or use it beside an operand whose shape it takes"
@@ -81,7 +85,7 @@ def splat(drafter: Drafter, expression: syntax.Expression, context: Context | No
     inner: Node
     if drafter.scalar(expression):
         value = Scalar(drafter.values.scalar(expression, drafter.known(expression)), Call("dtype", (context.type,)))
-        inner = Draft(get_op("builtin.constant"), [], {"value": value}, place)
+        inner = DraftApplication(get_op("builtin.constant"), [], {"value": value}, place)
     else:
         inner = drafter.term(expression, None)
     rank = Call("rank", (context.type,))
@@ -93,10 +97,10 @@ def splat(drafter: Drafter, expression: syntax.Expression, context: Context | No
         return inner
     spread: dict[str, Expression] = {"shape": Call("dims", (context.type,)), "broadcast_dimensions": Literal(())}
     guards: list[Expression] = [spread_out] if context.scalar is None else []
-    return Draft(get_op("stablehlo.broadcast_in_dim"), [inner], spread, place, guards=guards)
+    return DraftApplication(get_op("stablehlo.broadcast_in_dim"), [inner], spread, place, guards=guards)
 
 
-def _bcast(drafter: Drafter, call: syntax.Invocation, axes: syntax.Expression | None, context: Context | None) -> Node:
+def _bcast(drafter: Drafter, call: syntax.Invocation, axes: syntax.Expression | None, context: SplatContext | None) -> Node:
     first = call.plain[0]
     known = drafter.known(first)
     if known is not None or drafter.scalar(first):
@@ -114,16 +118,20 @@ def _bcast(drafter: Drafter, call: syntax.Invocation, axes: syntax.Expression | 
             return _numpy(drafter, operand, shape, call.place)
     if axes is not None:
         dimensions = drafter.values.attribute(axes, "ints")
-        return Draft(get_op("stablehlo.broadcast_in_dim"), [operand], {"shape": shape, "broadcast_dimensions": dimensions}, call.place)
+        return DraftApplication(
+            get_op("stablehlo.broadcast_in_dim"), [operand], {"shape": shape, "broadcast_dimensions": dimensions}, call.place
+        )
     total = Call("len", (shape,))
     ones = _literal_ones(drafter, operand)
     if ones is None:
         dimensions = Call("range", (Call("-", (total, Call("rank", (type_of(operand),)))), total))
-        return Draft(get_op("stablehlo.broadcast_in_dim"), [operand], {"shape": shape, "broadcast_dimensions": dimensions}, call.place)
+        return DraftApplication(
+            get_op("stablehlo.broadcast_in_dim"), [operand], {"shape": shape, "broadcast_dimensions": dimensions}, call.place
+        )
     kept, distances = ones
     places = Listing(tuple(minus(total, distance) for distance in distances))
-    squeezed = Draft(get_op("stablehlo.reshape"), [operand], {"shape": Listing(tuple(kept))}, call.place)
-    return Draft(get_op("stablehlo.broadcast_in_dim"), [squeezed], {"shape": shape, "broadcast_dimensions": places}, call.place)
+    squeezed = DraftApplication(get_op("stablehlo.reshape"), [operand], {"shape": Listing(tuple(kept))}, call.place)
+    return DraftApplication(get_op("stablehlo.broadcast_in_dim"), [squeezed], {"shape": shape, "broadcast_dimensions": places}, call.place)
 
 
 def _literal_ones(drafter: Drafter, operand: Node) -> tuple[list[Expression], list[int]] | None:
@@ -151,7 +159,7 @@ def _numpy(drafter: Drafter, operand: Node, shape: Expression, place: Place) -> 
     squeezed: list[Expression] = [Call("not", (none,))]
     form = drafter.choose(f"{operand} to {text(shape)}", same, spread, squeezed)
     if form == 0:
-        if isinstance(operand, Draft):
+        if isinstance(operand, DraftApplication):
             operand.late += same
         else:
             operand.guards += same
@@ -160,9 +168,9 @@ def _numpy(drafter: Drafter, operand: Node, shape: Expression, place: Place) -> 
     if form == 2:
         kept = Call("without", (Call("rank", (own,)), expanding))
         axes = Call("permute", (axes, kept))
-        operand = Draft(get_op("stablehlo.reshape"), [operand], {"shape": Call("permute", (Call("dims", (own,)), kept))}, place)
+        operand = DraftApplication(get_op("stablehlo.reshape"), [operand], {"shape": Call("permute", (Call("dims", (own,)), kept))}, place)
     attributes = {"shape": shape, "broadcast_dimensions": axes}
-    return Draft(get_op("stablehlo.broadcast_in_dim"), [operand], attributes, place, guards=spread if form == 1 else squeezed)
+    return DraftApplication(get_op("stablehlo.broadcast_in_dim"), [operand], attributes, place, guards=spread if form == 1 else squeezed)
 
 
 def minus(value: Expression, number: int) -> Expression:

@@ -15,7 +15,7 @@ from coset.ir.place import Place
 from coset.rules import payloads, syntax
 from coset.rules.algebra import Call, Expression, Listing, Literal, TypeOf, evaluate
 from coset.rules.arithmetic import as_list
-from coset.rules.draft import Context, Draft, Hole, NeedChoice, Node, context_of, inlined, type_of
+from coset.rules.draft import DraftApplication, Hole, NeedChoice, Node, SplatContext, context_of, inlined, type_of
 from coset.rules.equation import Kind
 from coset.rules.expression_text import text
 from coset.rules.names import FUNCTION, SUGAR, Names, imply
@@ -23,7 +23,7 @@ from coset.rules.scalar import Undefined
 from coset.rules.sugar import minus, splat, sugar
 from coset.rules.syntax import RuleError
 from coset.rules.unroll import substituted
-from coset.rules.values import Values
+from coset.rules.values import ValueResolver
 
 if TYPE_CHECKING:
     from coset.rules.expansion import Guide
@@ -44,7 +44,7 @@ class Drafter:
     def __init__(self, names: Names, choices: dict[str, int], *, left: bool, guide: Guide | None = None) -> None:
         self.names, self.choices, self.left, self.guide = names, choices, left, guide
         self.shared: dict[str, Node] = {}  # with a guide: what local names stand for, made once
-        self.values, self.judging = Values(names, left=left), Values(names, left=False)  # of attributes; of conditions
+        self.values, self.judging = ValueResolver(names, left=left), ValueResolver(names, left=False)  # of attributes; of conditions
         self.values.absent = self.judging.absent = self.absent
         self.values.typed = self.type_of_term
         if guide is not None:  # a rule's conditions come before its right side has types
@@ -154,7 +154,7 @@ class Drafter:
 
     # ------------------------------------------------------------ terms
 
-    def term(self, expression: syntax.Expression, context: Context | None) -> Node:
+    def term(self, expression: syntax.Expression, context: SplatContext | None) -> Node:
         """The draft of a term.
 
         Raises:
@@ -196,14 +196,14 @@ class Drafter:
             number = syntax.Number(Decimal(index), expression.place)
             items = [syntax.Operation("item", (each, number), each.place) for each in expression.lists]
             terms.append(self.term(substituted(expression.item, dict(zip(expression.names, items, strict=True))), None))
-        return Draft(get_op("builtin.tuple"), terms, {}, expression.place)
+        return DraftApplication(get_op("builtin.tuple"), terms, {}, expression.place)
 
-    def operation(self, expression: syntax.Operation, context: Context | None) -> Node:
+    def operation(self, expression: syntax.Operation, context: SplatContext | None) -> Node:
         operands = [operand for operand in expression.operands if operand is not None]
         if expression.operator == "tuple":
-            return Draft(get_op("builtin.tuple"), [self.term(operand, None) for operand in operands], {}, expression.place)
+            return DraftApplication(get_op("builtin.tuple"), [self.term(operand, None) for operand in operands], {}, expression.place)
         if expression.operator == "negate":
-            return Draft(get_op("stablehlo.negate"), [self.term(operands[0], context)], {}, expression.place)
+            return DraftApplication(get_op("stablehlo.negate"), [self.term(operands[0], context)], {}, expression.place)
         if expression.operator in BINARY:
             return self.elementwise(get_op(BINARY[expression.operator]), operands, {}, None, expression.place, context)
         if expression.operator == "@":
@@ -212,13 +212,13 @@ class Drafter:
             contract = (minus(Call("rank", (type_of(lhs),)), 1), minus(Call("rank", (type_of(rhs),)), 2))
             attributes: dict[str, Expression] = {"lhs_batch": batch, "rhs_batch": batch}
             attributes |= {"lhs_contract": Listing((contract[0],)), "rhs_contract": Listing((contract[1],))}
-            return Draft(get_op("stablehlo.dot_general"), [lhs, rhs], attributes, expression.place)
+            return DraftApplication(get_op("stablehlo.dot_general"), [lhs, rhs], attributes, expression.place)
         help = 'use an op, e.g. compare(x, y, "EQ")'
         raise RuleError(f"`{expression.operator}` is for values, not for terms", place=expression.place, help=help)
 
     def elementwise(
         self, op: Op, operands: Sequence[syntax.Expression], attributes: dict[str, Expression], rest: str | None, place: Place,
-        context: Context | None,
+        context: SplatContext | None,
     ) -> Node:  # fmt: skip
         """An elementwise op: what has no shape of its own takes that of its first sibling that has one."""
         for position, operand in enumerate(operands):
@@ -231,7 +231,7 @@ class Drafter:
         for i, operand in enumerate(operands):
             if i not in drafts:
                 drafts[i] = self.term(operand, shared)
-        return Draft(op, [drafts[i] for i in range(len(operands))], attributes, place, rest)
+        return DraftApplication(op, [drafts[i] for i in range(len(operands))], attributes, place, rest)
 
     def called(self, call: syntax.Invocation) -> Node:
         """What a payload function gives: inside of another one only, where it is known which it is."""
@@ -243,7 +243,7 @@ class Drafter:
             raise Undefined
         return inlined(region, [self.term(argument, None) for argument in call.plain], call.place)
 
-    def application(self, call: syntax.Invocation, context: Context | None) -> Node:
+    def application(self, call: syntax.Invocation, context: SplatContext | None) -> Node:
         if self.names.kinds.get(call.name, Kind("")).word == FUNCTION:
             return self.called(call)
         arguments: list[syntax.Expression] = []
@@ -265,10 +265,10 @@ class Drafter:
         for position in range(count):
             given = operands[position] if position < len(operands) else None
             if given is None or (self.absent(given) and position >= count - op.optional):
-                drafts.append(Draft(get_op("builtin.absent"), [], {}, call.place))
+                drafts.append(DraftApplication(get_op("builtin.absent"), [], {}, call.place))
             else:
                 drafts.append(self.term(given, None))
-        return Draft(op, drafts, attributes, call.place, call.rest)
+        return DraftApplication(op, drafts, attributes, call.place, call.rest)
 
     def attributes(self, op: Op, call: syntax.Invocation, positional: Sequence[syntax.Expression]) -> dict[str, Expression]:
         known = {attribute.name: attribute for attribute in op.attributes}

@@ -14,7 +14,7 @@ from coset.ir.op import Attributes, Op
 from coset.ir.types import DTYPES, TensorType, Type
 from coset.rules.candidates import attribute_values
 from coset.rules.expression_text import text
-from coset.rules.instance import EXPANSION, Search
+from coset.rules.instance import EXPANSION, InstanceSearch
 from coset.rules.instances import instances
 from coset.rules.pattern import Application, Pattern, Variable, applications
 from coset.rules.rule import Rule
@@ -133,11 +133,13 @@ def _typed(op: Op, operands: Sequence[Type], attributes: Attributes) -> Type | N
 def _check_direction(forms: Sequence[Rule]) -> RuleError | None:
     """All variants may fire only where both sides have one type, and one of them fires somewhere."""
     fired, typed = False, False
-    first: tuple[Rule, Search] | None = None
+    first: tuple[Rule, InstanceSearch] | None = None
     for rule in forms:
-        search = Search(budget=BUDGET)
+        search = InstanceSearch(budget=BUDGET)
         first = first or (rule, search)
-        numeric = (Search(random.Random(seed), attempts=2000, budget=BUDGET, firing=seed >= HOPELESS) for seed in range(1 + FURTHER))
+        numeric = (
+            InstanceSearch(random.Random(seed), attempts=2000, budget=BUDGET, firing=seed >= HOPELESS) for seed in range(1 + FURTHER)
+        )
         draws = itertools.chain([(search, SYMBOLIC)], ((own, NUMERIC) for own in numeric))
         for number, (own, count) in enumerate(draws):
             if number > 1 and (fired or (number > HOPELESS and not typed)):
@@ -159,7 +161,7 @@ def _check_direction(forms: Sequence[Rule]) -> RuleError | None:
     return _untyped(rule, search)
 
 
-def _untyped(rule: Rule, search: Search) -> Untyped:
+def _untyped(rule: Rule, search: InstanceSearch) -> Untyped:
     if not search.failures:
         return _no_instance(rule)
     index, message = search.failures[0]

@@ -19,7 +19,7 @@ UNROLLED = (1, 2, 3)  # numbers of terms for which a rule or definition with an 
 DEEPEST = 101  # a fold is as deep as it has terms, and the terms of rules are walked by recursion
 
 
-class Absent(RuleError):
+class NoSuchOperand(RuleError):
     """A term is named that so few operands do not have."""
 
 
@@ -146,7 +146,9 @@ class _Unroll:
             if terms is not None:
                 number = _index(expression.operands[1]) or 0
                 if not -len(terms) <= number < len(terms):
-                    raise Absent(f"there is no term {number} of {len(terms)}", place=expression.place, help="begin with one term: xs[0]")
+                    raise NoSuchOperand(
+                        f"there is no term {number} of {len(terms)}", place=expression.place, help="begin with one term: xs[0]"
+                    )
                 return terms[number]
         if isinstance(expression, syntax.Invocation):
             return self.call(expression)

@@ -11,7 +11,7 @@ from coset.ir.op import find_op
 from coset.ir.place import Place
 from coset.ir.types import DTYPES
 from coset.rules import syntax
-from coset.rules.algebra import SCALAR_FUNCTIONS, Call, Comprehension, Expression, Function, Listing, Literal, Ref, Splice, TypeOf, Wild
+from coset.rules.algebra import SCALAR_FUNCTIONS, Call, Expression, Listing, Literal, MappedList, PayloadFunction, Ref, Splice, TypeOf, Wild
 from coset.rules.equation import Kind
 from coset.rules.functions import FUNCTIONS
 from coset.rules.names import FUNCTION, SUGAR, Names, imply
@@ -22,7 +22,7 @@ from coset.rules.syntax import RuleError
 _CONSTANTS = {"inf": Decimal("Infinity"), "nan": Decimal("NaN")}
 
 
-class Values:
+class ValueResolver:
     """Resolves values; on the left side a bare name that nothing declares is bound by the attribute that it stands for."""
 
     def __init__(self, names: Names, *, left: bool) -> None:
@@ -83,7 +83,7 @@ class Values:
             raise RuleError(f"`{expression.value}` is a {word}, and no function", place=expression.place, help=f"declare it: {FUNCTION}")
         return self._name(expression)
 
-    def _written(self, written: syntax.Lambda) -> Function:
+    def _written(self, written: syntax.Lambda) -> PayloadFunction:
         """A function that is written down. It speaks of its parameters, of values and of other functions, not of terms outside."""
         for name in written.parameters:
             if self.names.known(name):
@@ -104,7 +104,7 @@ class Values:
                 help = f"its parameters are {', '.join(written.parameters)}"
                 raise RuleError(f"`{name}` is not bound in the function", place=part.place, help=help)
         dialects, ops = tuple(sorted(self.names.dialects.items())), tuple(sorted(self.names.ops.items()))
-        return Function(written, tuple(free.values()), dialects, ops)
+        return PayloadFunction(written, tuple(free.values()), dialects, ops)
 
     def _meant(self, name: str, written: syntax.Lambda) -> bool:
         """Whether a bare name in a function has a meaning that no rule gives it."""
@@ -153,7 +153,7 @@ class Values:
             )
         return Call(expression.operator, tuple(self._argument(operand) for operand in expression.operands))
 
-    def _comprehension(self, expression: syntax.Comprehension) -> Comprehension:
+    def _comprehension(self, expression: syntax.Comprehension) -> MappedList:
         for name in expression.names:
             if self.names.known(name) or name in self.bound:
                 raise RuleError(f"`{name}` is declared twice", place=expression.place, help="give the item of the list another name")
@@ -161,7 +161,7 @@ class Values:
         outer, self.bound = self.bound, (*self.bound, *expression.names)
         try:
             condition = Literal(True) if expression.condition is None else self.value(expression.condition)
-            return Comprehension(self.value(expression.item), expression.names, lists, condition)
+            return MappedList(self.value(expression.item), expression.names, lists, condition)
         finally:
             self.bound = outer
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from coset.rules.algebra import Call, Comprehension, Expression, Function, Listing, Literal, Ref, Scalar, Splice, TypeOf, Wild
+from coset.rules.algebra import Call, Expression, Listing, Literal, MappedList, PayloadFunction, Ref, Scalar, Splice, TypeOf, Wild
 from coset.rules.expression_text import text
 from coset.rules.pattern import Application, Pattern, Variable, applications
 from coset.rules.rule import Rule
@@ -43,14 +43,14 @@ class Wording:
             return f"[{', '.join(map(self.expression, value.items))}]", ATOM
         if isinstance(value, Splice):
             return ("_" if value.value is None else self.expression(value.value)) + "..", ATOM
-        if isinstance(value, Comprehension):
+        if isinstance(value, MappedList):
             lists = ", ".join(map(self.expression, value.lists))
             return f"[{self.expression(value.item)} for {', '.join(value.names)} in {lists} if {self.expression(value.condition)}]", ATOM
         if isinstance(value, TypeOf):
             return self._owner(value), ATOM
         if isinstance(value, Scalar):
             return self._expression(value.value)
-        assert isinstance(value, Literal | Ref | Wild | Function), value
+        assert isinstance(value, Literal | Ref | Wild | PayloadFunction), value
         return text(value), ATOM
 
     def _call(self, call: Call) -> tuple[str, int]:

@@ -73,7 +73,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Problem:
+class TargetProblem:
     """Something wrong in a file of a target."""
 
     message: str
@@ -81,7 +81,7 @@ class Problem:
     help: str = ""
 
 
-def refusal(problems: list[Problem]) -> CosetError:
+def refusal(problems: list[TargetProblem]) -> CosetError:
     """One error of all `problems`: the first with its place, the others a line each."""
     first, *others = sorted(problems, key=lambda problem: problem.place.line)
     lines = [f"also {problem.place.file}:{problem.place.line}: {problem.message}" for problem in others[:9]]
@@ -140,7 +140,7 @@ def laid_out(file: File, *, users: tuple[Path, ...] = ()) -> Document:
     Raises:
         CosetError: a file cannot be read, is no TOML, has unknown keys, or a base is none.
     """
-    problems: list[Problem] = []
+    problems: list[TargetProblem] = []
     base = _base(file, (*users, file.path.resolve()), problems)
     sections = {section: dict(base.sections[section]) if base else {} for section in SECTIONS}
     whole = dict(base.whole) if base else {}
@@ -164,39 +164,39 @@ def laid_out(file: File, *, users: tuple[Path, ...] = ()) -> Document:
     return Document((*(base.files if base else ()), file), named, sections, whole, (*(base.legal if base else ()), legal))
 
 
-def _is_table(entry: Entry, problems: list[Problem]) -> bool:
+def _is_table(entry: Entry, problems: list[TargetProblem]) -> bool:
     if isinstance(entry.value, dict):
         return True
-    problems.append(Problem(f"`{entry.name}` is no table", entry.place, f"write [{entry.name}] and its entries below"))
+    problems.append(TargetProblem(f"`{entry.name}` is no table", entry.place, f"write [{entry.name}] and its entries below"))
     return False
 
 
-def _unknown(entry: Entry, known: set[str] | frozenset[str]) -> Problem:
-    return Problem(f"`{entry.name}` is no key of a target", entry.place, f"there are: {', '.join(sorted(known))}")
+def _unknown(entry: Entry, known: set[str] | frozenset[str]) -> TargetProblem:
+    return TargetProblem(f"`{entry.name}` is no key of a target", entry.place, f"there are: {', '.join(sorted(known))}")
 
 
-def _base(file: File, users: tuple[Path, ...], problems: list[Problem]) -> Document | None:
+def _base(file: File, users: tuple[Path, ...], problems: list[TargetProblem]) -> Document | None:
     if "base" not in file.data:
         return None
     entry = Entry(file.data["base"], file, ("base",))
     name = entry.value
     if not isinstance(name, str):
-        problems.append(Problem("`base` is no text", entry.place, 'name a target, as in base = "cpu-onnxruntime"'))
+        problems.append(TargetProblem("`base` is no text", entry.place, 'name a target, as in base = "cpu-onnxruntime"'))
         return None
     if not name.endswith(".toml"):
         path = own_file(name)
         if path is None:
             known = ", ".join(sorted([*target_files(), *(path.stem for path in (HERE / "bases").glob("*.toml"))]))
-            problems.append(Problem(f"there is no base `{name}`", entry.place, f"a file that ends in .toml, or one of: {known}"))
+            problems.append(TargetProblem(f"there is no base `{name}`", entry.place, f"a file that ends in .toml, or one of: {known}"))
             return None
         if path.resolve() not in users:
             return own_document(name)
     path = file.path.parent / name if name.endswith(".toml") else file.path
     if path.resolve() in users:
-        problems.append(Problem(f"the base `{name}` leads back to itself", entry.place, "a chain of bases must end"))
+        problems.append(TargetProblem(f"the base `{name}` leads back to itself", entry.place, "a chain of bases must end"))
         return None
     if not path.is_file():
-        problems.append(Problem(f"there is no base `{name}` at {path}", entry.place, "a base is named from the folder of the file"))
+        problems.append(TargetProblem(f"there is no base `{name}` at {path}", entry.place, "a base is named from the folder of the file"))
         return None
     return laid_out(read_file(path), users=users)
 

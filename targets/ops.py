@@ -7,7 +7,7 @@ from pathlib import Path
 
 from coset.ir.op import Op, find_op
 from coset.targets.condition import find_condition
-from coset.targets.document import Entry, Problem, laid_out, read_file, refusal
+from coset.targets.document import Entry, TargetProblem, laid_out, read_file, refusal
 from coset.targets.target import Form, Target
 
 CUT = {"start", "limit", "strides"}
@@ -24,7 +24,7 @@ def check_ops(target: Target) -> None:
         return
     places = dict(_rows(Path(target.file)))
     problems = [
-        Problem(
+        TargetProblem(
             f"`{places[name].name}`: {what}", places[name].place, "`coset rules --ops` lists the ops with their operands and attributes"
         )
         for name, forms in target.forms.items()

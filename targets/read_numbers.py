@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from coset.ir.types import DTYPES
 from coset.targets.document import Entry, own_document, own_file
 from coset.targets.target import EVERY, Curve, Kernel, Rate, Tiles
-from coset.targets.values import NUMBER, Values
+from coset.targets.values import NUMBER, DocumentValues
 
 Found = TypeVar("Found")
 SECONDS, WORK = ("s",), ("FLOP/s", "element/s")
@@ -21,7 +21,7 @@ STOREHOUSES = {"launch": "launches", "piece": "launches", "rates": "rates", "ban
 
 
 @dataclass
-class NumberReader(Values):
+class NumberReader(DocumentValues):
     """Reads the numbers of one document; `others` read those of the files that it names, `known` is what was read."""
 
     others: dict[str, NumberReader] = field(default_factory=dict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coset.targets.document import Document, Entry, Problem
+from coset.targets.document import Document, Entry, TargetProblem
 
 NUMBER = ("value", "unit", "source", "note")
 """The keys of a number."""
@@ -12,12 +12,12 @@ LARGEST = 1e30
 
 
 @dataclass
-class Values:
+class DocumentValues:
     """Reads values of one document and collects what is wrong. A value that is wrong is None, and what needs it is left out silently: one
     mistake is said once."""
 
     document: Document
-    problems: list[Problem]
+    problems: list[TargetProblem]
 
     def top(self) -> Entry:
         return Entry(None, self.document.file, ())
@@ -27,7 +27,7 @@ class Values:
 
     def wrong(self, entry: Entry, what: str, help: str = "") -> None:
         """Enter a problem."""
-        self.problems.append(Problem(f"`{entry.name}`: {what}" if entry.keys else what, entry.place, help))
+        self.problems.append(TargetProblem(f"`{entry.name}`: {what}" if entry.keys else what, entry.place, help))
 
     def text(self, entry: Entry, *, empty: bool = False) -> str | None:
         if not isinstance(entry.value, str) or not (entry.value.strip() or empty):

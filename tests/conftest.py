@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from coset.backends.triton_runtime import Compiler, Interpreter, OnDevice, Runner
+from coset.backends.triton_runtime import Compiler, OnDevice, Runner, TritonInterpreter
 from coset.rules.defining import forget
 from coset.rules.definition import DEFINED
 from coset.rules.elaborated import LIBRARY, in_dialects
@@ -56,7 +56,7 @@ def interpreter(request: pytest.FixtureRequest) -> Iterator[Runner]:
     """A process that runs Triton kernels; where Triton is not installed, no test that asks for it runs."""
     pytest.importorskip("triton", reason=MISSING)
     place = request.config.getoption("--triton")
-    with Interpreter() if place == "interpreter" else OnDevice(place) as found:
+    with TritonInterpreter() if place == "interpreter" else OnDevice(place) as found:
         yield found
 
 

@@ -167,6 +167,18 @@ def test_folders_links_and_packaging_are_one_list() -> None:
     assert all((ROOT / folder / "__init__.py").exists() for folder in (*LAYERS, *PARTS.values()))
 
 
+def test_a_name_stands_for_one_class() -> None:
+    """But in the second checker, which shares no code with the first and has its words for the same things."""
+    found: dict[str, list[str]] = {}
+    for path in sources():
+        place = str(path.relative_to(ROOT))
+        if not place.startswith("prove/second/") and place not in COPIED:
+            for node in ast.parse(path.read_text()).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    found.setdefault(node.name, []).append(place)
+    assert not {name: places for name, places in found.items() if len(places) > 1}
+
+
 def test_nothing_unpickles_or_executes_data() -> None:
     forbidden = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
     for path in sources():

@@ -1,6 +1,6 @@
 """`coset calibrate`: time what programs are made of on this machine, keep it, and fit the target's numbers to it.
 
-What is timed, where and by which clock is a `Bench`: the CPU's is here, a GPU's in `coset.calibration.gpu`.
+What is timed, where and by which clock is a `CalibrationBench`: the CPU's is here, a GPU's in `coset.calibration.gpu`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from statistics import median
 from typing import Any
 
 from coset.backends.onnxruntime import Session
-from coset.backends.profile import Place, Profile
-from coset.calibration.cases import LONG, SHORT, Case, cases
+from coset.backends.profile import MeasuredAt, Profile
+from coset.calibration.cases import LONG, SHORT, CalibrationCase, cases
 from coset.comparing.timing import Protocol, Timing, measure
 from coset.extract.fit import Quality, Wanted, every, fit, quality
 from coset.ir.errors import CosetError
@@ -31,16 +31,16 @@ LEAST_ROUNDS, MOST_ROUNDS = 5, 50  # of both chains
 RESOLUTION = 1e-8  # s: a link that seems to take less was lost in noise
 HELD_BACK = 4  # one case in so many takes no part in the fit that is judged
 Progress = Callable[[str], None]
-Seconds = Callable[[Case, float], tuple[float, int]]  # (case, seconds for it) -> seconds of a link, and of how many rounds
+Seconds = Callable[[CalibrationCase, float], tuple[float, int]]  # (case, seconds for it) -> seconds of a link, and of how many rounds
 
 
 @dataclass(frozen=True)
-class Bench:
+class CalibrationBench:
     """Where cases are timed: the `place` that measurements are kept under, what is timed there, the `clock`, and which kernels its cases
     can speak about."""
 
-    place: Place
-    cases: Sequence[Case]
+    place: MeasuredAt
+    cases: Sequence[CalibrationCase]
     clock: Seconds
     wanted: Wanted = every
 
@@ -52,7 +52,7 @@ class Calibrated:
     why a case does not run there."""
 
     target: Target
-    place: Place
+    place: MeasuredAt
     before: Quality
     after: Quality
     cases: int
@@ -70,12 +70,12 @@ class Calibrated:
         return {**summed, "device": self.place.device, "versions": self.place.versions}
 
 
-def on_cpu() -> Bench:
+def on_cpu() -> CalibrationBench:
     """This machine's CPU under ONNX Runtime."""
-    return Bench(this_machine(), list(cases()), link_seconds)
+    return CalibrationBench(this_machine(), list(cases()), link_seconds)
 
 
-def bench_of(target: Target) -> Bench:
+def bench_of(target: Target) -> CalibrationBench:
     """Where `target` is measured: on this machine's CPU, or on its GPU.
 
     Raises:
@@ -91,7 +91,7 @@ def bench_of(target: Target) -> Bench:
 
 
 def calibrate(
-    target: Target, profile: Profile, bench: Bench, *, seconds: float, each: float, progress: Progress = lambda _: None
+    target: Target, profile: Profile, bench: CalibrationBench, *, seconds: float, each: float, progress: Progress = lambda _: None
 ) -> Calibrated:
     """Measure what the profile has not, for at most `seconds`, `each` case so long, and fit `target` to all that it has by then.
 
@@ -127,7 +127,7 @@ def calibrate(
     return Calibrated(fitted, place, before, after, len(found), done - len(refused), len(wanting) - done, refused)
 
 
-def link_seconds(case: Case, seconds: float) -> tuple[float, int]:
+def link_seconds(case: CalibrationCase, seconds: float) -> tuple[float, int]:
     """The time of one link, and of how many rounds: the median over rounds of the difference of both chains' medians, by the protocol of
     `coset.comparing.timing`, as programs are timed: chains take turns, and each waits until the other's threads sleep."""
     with working_folder("coset-work-") as folder:
@@ -144,7 +144,7 @@ def per_link(short: Timing, long: Timing) -> tuple[float, int]:
     return max(float(median(differences)), 1e-9) / (LONG - SHORT), len(differences)
 
 
-def _session(case: Case, length: int, folder: Path) -> Session:
+def _session(case: CalibrationCase, length: int, folder: Path) -> Session:
     path = folder / f"{length}.onnx"
     write(case.chain(length), path)
     return Session(path, level="all" if case.fused else "off")

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import coset.dialects
-from coset.extract.fit import Measured
+from coset.extract.fit import MeasuredLink
 from coset.ir.builtin import absent
 from coset.ir.constants import constant_of
 from coset.ir.program import Program
@@ -32,7 +32,7 @@ INPUT = "x"
 
 
 @dataclass(frozen=True)
-class Case:
+class CalibrationCase:
     """One measured link. `op`, `dtype` and `shape` are its key; `link(x, i)` is the term of link `i` over `x`; `fused`: it is timed as
     the runtime's own optimizer leaves it, which for convolutions is another layout."""
 
@@ -48,11 +48,11 @@ class Case:
         """What a table says."""
         return f"{self.op} {self.dtype}[{self.shape}]"
 
-    def measured(self, seconds: float) -> Measured:
+    def measured(self, seconds: float) -> MeasuredLink:
         """What the fit is told of a link that took so long."""
         lengths = (SHORT, SHORT + 1)  # prices of links add up: no need for the long chain
         short, long = (self.chain(length).roots for length in lengths)
-        return Measured(self.name, (short, long), lengths, seconds)
+        return MeasuredLink(self.name, (short, long), lengths, seconds)
 
     def chain(self, length: int) -> Program:
         """The program of `length` links."""
@@ -68,7 +68,7 @@ class Case:
         return {INPUT: np.asarray(drawn > 1 if self.type.dtype.kind == "bool" else drawn).astype(self.type.dtype.numpy)}
 
 
-def cases() -> Iterator[Case]:
+def cases() -> Iterator[CalibrationCase]:
     """All of them, small ones of every kind first, so that a run that is cut short knows something of each."""
     kinds = [list(kind) for kind in (_elementwise(), _functions(), _movement(), _rows(), _products(), _attention(), _convolutions())]
     for row in itertools.zip_longest(*kinds):
@@ -105,9 +105,9 @@ def _spread(operand: Term, type: TensorType, axes: Sequence[int]) -> Term:
     return make("stablehlo.broadcast_in_dim", (operand,), {"shape": type.dims, "broadcast_dimensions": tuple(axes)})
 
 
-def _case(op: str, type: TensorType, link: Link, *, label: str = "", fused: bool = False) -> Case:
+def _case(op: str, type: TensorType, link: Link, *, label: str = "", fused: bool = False) -> CalibrationCase:
     assert type.static is not None
-    return Case(op, type.dtype.name, label or ",".join(map(str, type.static)), type, link, fused)
+    return CalibrationCase(op, type.dtype.name, label or ",".join(map(str, type.static)), type, link, fused)
 
 
 def _unary(op: str, **attributes: Any) -> Link:
@@ -142,7 +142,7 @@ SIZES = (8, 1 << 10, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24)
 NEGATE = _unary("stablehlo.negate")
 
 
-def _elementwise() -> Iterator[Case]:
+def _elementwise() -> Iterator[CalibrationCase]:
     for size in SIZES:
         for op in ("add", "multiply"):
             type = tensor_of("f32", size)
@@ -172,7 +172,7 @@ def _elementwise() -> Iterator[Case]:
         yield _case("stablehlo.compare", type, compared, label=f"{size}, select")
 
 
-def _functions() -> Iterator[Case]:
+def _functions() -> Iterator[CalibrationCase]:
     negated = {"stablehlo.exponential", "onnx.Elu", "onnx.Softplus"}
     hub = ("sqrt", "exponential", "tanh", "logistic", "sine", "floor")
     onnx = ("Relu", "LeakyRelu", "HardSigmoid", "HardSwish", "Elu", "Softplus", "Gelu")
@@ -187,7 +187,7 @@ def _functions() -> Iterator[Case]:
             yield _case(f"stablehlo.{op}", tensor_of("f32", size), _with_number(f"stablehlo.{op}", value), label=f"{size} and {value}")
 
 
-def _movement() -> Iterator[Case]:
+def _movement() -> Iterator[CalibrationCase]:
     def turned(*permutation: int) -> Link:  # negated: movement that follows movement is written as one
         return _after(_unary("stablehlo.transpose", permutation=permutation), NEGATE)
 
@@ -215,7 +215,7 @@ def _movement() -> Iterator[Case]:
         yield _case("stablehlo.reshape", tensor_of("f32", rows, 1024), _after(there, back), label=f"{rows},1024 flat and back, negated")
 
 
-def _moved_rows() -> Iterator[Case]:
+def _moved_rows() -> Iterator[CalibrationCase]:
     """Cut and joined, padded, and the other way round."""
     for rows, columns in ((1, 1 << 14), (1, 1 << 18), (1, 1 << 22), (64, 768), (1024, 768)):
         type = tensor_of("f32", rows, columns)
@@ -257,7 +257,7 @@ def _turned_about(pieces: int) -> Link:
     return lambda x, _: make("stablehlo.concatenate", _cuts(x, pieces)[::-1], {"dimension": 1})
 
 
-def _rows() -> Iterator[Case]:
+def _rows() -> Iterator[CalibrationCase]:
     for rows, columns in ((16, 10), (8, 64), (16, 768), (128, 768), (1024, 768), (1536, 128), (64, 784)):
         type = tensor_of("f32", rows, columns)
         yield _case("onnx.Softmax", type, _unary("onnx.Softmax"))
@@ -288,7 +288,7 @@ def _rows() -> Iterator[Case]:
         yield _case("onnx.BatchNormalization", type, scaled)
 
 
-def _products() -> Iterator[Case]:
+def _products() -> Iterator[CalibrationCase]:
     contract = {"lhs_contract": (1,), "rhs_contract": (0,)}
 
     def there_and_back(k: int, n: int, dtype: str = "f32") -> Link:
@@ -323,7 +323,7 @@ def _products() -> Iterator[Case]:
         yield _case("onnx.Gemm", tensor_of("f32", m, k), gemm)
 
 
-def _batched_products() -> Iterator[Case]:
+def _batched_products() -> Iterator[CalibrationCase]:
     for batch, n, k in ((12, 16, 64), (12, 128, 64), (12, 512, 64), (64, 64, 64)):
         batched = {"lhs_batch": (0,), "rhs_batch": (0,), "lhs_contract": (2,), "rhs_contract": (1,)}
 
@@ -358,7 +358,7 @@ def _onto(m: int, k: int, n: int) -> Link:
     return lambda x, index: make("onnx.Gemm", (weights(tensor_of("f32", m, k), index), weights(tensor_of("f32", k, n), index), x))
 
 
-def _attention() -> Iterator[Case]:
+def _attention() -> Iterator[CalibrationCase]:
     sizes = ((16, 128, 4), (64, 192, 3), (128, 192, 4), (197, 192, 3), (64, 384, 6), (128, 768, 12), (512, 256, 4))
     for tokens, width, heads in sizes:
 
@@ -377,7 +377,7 @@ def _attention() -> Iterator[Case]:
         yield _case("ort.RotatedHeads", tensor_of("f32", *shape), rotated)
 
 
-def _convolutions() -> Iterator[Case]:
+def _convolutions() -> Iterator[CalibrationCase]:
     shapes = [
         (64, 56, 1, 1), (256, 14, 1, 1), (512, 7, 1, 1), (64, 56, 3, 1), (128, 28, 3, 1), (256, 14, 3, 1), (512, 7, 3, 1),
         (16, 112, 3, 1), (128, 28, 3, 32), (512, 14, 3, 32), (96, 56, 3, 96), (384, 14, 3, 384), (960, 7, 3, 960), (8, 28, 3, 1),

@@ -53,12 +53,12 @@ def explain(
     as_json: bool,
 ) -> int:  # fmt: skip
     """Say where a rule matches in MODEL (0), or the nearest it comes and the condition that fails there (1)."""
-    from coset.explaining.explain import Question
+    from coset.explaining.explain import ExplainedRule
     from coset.explaining.explain import explain as run
     from coset.explaining.show import show_explained
 
     job = _job(model, target, numerics, (time_limit, node_limit), rule_files, (disabled, only), dims, allow_assumed=allow_assumed)
-    result = run(Question(job, rule, at))
+    result = run(ExplainedRule(job, rule, at))
     if as_json:
         print_json(result)
     else:

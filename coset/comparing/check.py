@@ -92,7 +92,7 @@ class CheckReport:
 
 
 @dataclass(frozen=True)
-class Run:
+class OriginalRun:
     """One case with the original's outputs, how far rounding errors were seen to move each, and what they are exactly."""
 
     case: Case
@@ -118,13 +118,13 @@ class Oracle:
             CosetError: the original does not load or does not run on any drawn input.
         """
         self.skipped: list[str] = []
-        self.runs: list[Run] = []
+        self.runs: list[OriginalRun] = []
         self.binding: dict[str, int] = {}
         self._model, self._program, self._seed = model, program, seed
         self._draws = program.effects is not None and with_seeds(model) is not None  # other effects are of domains that nobody knows
         self._draw = draw or with_other_sizes(cases_of_bits if exact else cases, given)
         shaken = [partial(self._shake, shake, seed) for shake in (nudged, rounded) for seed in SEEDS]
-        self._measures: list[Callable[[Sequence[Run]], None]] = [self._move_inputs, *shaken]  # of noise, the cheapest first
+        self._measures: list[Callable[[Sequence[OriginalRun]], None]] = [self._move_inputs, *shaken]  # of noise, the cheapest first
         self._measured: Counter[str] = Counter()  # how many of them were taken of each case
         refusal = self._run(model, program, given)
         usual = next((run for run in self.runs if run.case.name == "normal"), self.runs[0] if self.runs else None)
@@ -171,7 +171,7 @@ class Oracle:
                 if case.name == "normal" and not self.runs and not whole:
                     break
                 continue
-            self.runs.append(Run(case, outputs, dict.fromkeys(outputs, 0.0), ExactOutputs(program, case.feed)))
+            self.runs.append(OriginalRun(case, outputs, dict.fromkeys(outputs, 0.0), ExactOutputs(program, case.feed)))
         return refusal
 
     def compare(
@@ -192,7 +192,7 @@ class Oracle:
         ordinary = any(not each.ok and each.case not in EXTREME for each in report.differences)
         return report if report.ok or running is None or ordinary else self._beside(report, results, running, exceptions)
 
-    def _reported(self, results: Sequence[Feed], runs: Sequence[Run], *, exact: bool, exceptions: AbstractSet[str]) -> CheckReport:
+    def _reported(self, results: Sequence[Feed], runs: Sequence[OriginalRun], *, exact: bool, exceptions: AbstractSet[str]) -> CheckReport:
         """The comparison of `results` with `runs`, for which noise is measured as far as it decides."""
         while True:
             report = self._report(results, runs, exact=exact, exceptions=exceptions)
@@ -212,7 +212,7 @@ class Oracle:
         again = self._reported(results, own, exact=False, exceptions=exceptions)
         return replace(again, apart=str(report.worst)) if again.ok else report
 
-    def _report(self, results: Sequence[Feed], runs: Sequence[Run], *, exact: bool, exceptions: AbstractSet[str]) -> CheckReport:
+    def _report(self, results: Sequence[Feed], runs: Sequence[OriginalRun], *, exact: bool, exceptions: AbstractSet[str]) -> CheckReport:
         measured = MEASURED[max(self._measured.values(), default=0)]
         report = CheckReport(self.binding, [], [], list(self.skipped), measured=measured, blind=self._blind)
         for run, found in zip(runs, results, strict=True):
@@ -233,12 +233,12 @@ class Oracle:
         seeded = with_seeds(model) if self._draws else None
         return _session(model, running) if seeded is None else _Drawing(partial(_session, seeded, running, Path(model).parent.resolve()))
 
-    def _move_inputs(self, runs: Sequence[Run]) -> None:
+    def _move_inputs(self, runs: Sequence[OriginalRun]) -> None:
         session = self._session(self._model)
         for run in runs:
             _listen(run, session, moved(run.case.feed))
 
-    def _shake(self, shake: Callable[[Program, int], Program], seed: int, runs: Sequence[Run]) -> None:
+    def _shake(self, shake: Callable[[Program, int], Program], seed: int, runs: Sequence[OriginalRun]) -> None:
         """Move the original by `shake`, but for large models, of which that would be another copy on the disk."""
         if weight_bytes(self._program) > SHAKEN_BYTES:
             return
@@ -277,7 +277,7 @@ class _Drawing:
         return self.load().run(feed)
 
 
-def _listen(run: Run, session: Session | _Drawing, feed: Feed) -> None:
+def _listen(run: OriginalRun, session: Session | _Drawing, feed: Feed) -> None:
     """Raise the noise of `run` to the move of each output that `session` shows on `feed`; a refusal shows none."""
     try:
         results = session.run(feed)

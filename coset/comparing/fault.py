@@ -20,7 +20,7 @@ from coset.comparing.reference import noise_of, nudges, values_of
 from coset.ir.dims import evaluate
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, rebuild, topological
-from coset.lowering.kernels.kernel import Held, Kernel, Library, Plan, extents_of, reads, stores_of, writes
+from coset.lowering.kernels.kernel import HeldTerm, Kernel, Library, Plan, extents_of, reads, stores_of, writes
 from coset.lowering.kernels.needs import Span, region_of
 
 BATCH_BYTES = 256 << 20  # of values that are compared in one run
@@ -136,7 +136,7 @@ class _Compared:
     plan: Plan
     case: Case
     found: Feed
-    held: Sequence[Held]
+    held: Sequence[HeldTerm]
     amplified: float
 
     @cached_property
@@ -146,9 +146,9 @@ class _Compared:
         return {name: arrays[buffer].shape[axis] for name, (buffer, axis) in self.plan.symbols.items() if buffer in arrays}
 
     @cached_property
-    def holders(self) -> dict[Term, Held]:
+    def holders(self) -> dict[Term, HeldTerm]:
         """Where each term is; of several buffers that hold it, in the first."""
-        found: dict[Term, Held] = {}
+        found: dict[Term, HeldTerm] = {}
         for each in self.held:
             if each.buffer in self.found:
                 found.setdefault(each.term, each)
@@ -163,7 +163,7 @@ class _Compared:
         worst = max(wrong, key=lambda each: (bool(each.problem), each.max_abs), default=None)
         return None if worst is None else Fault(kernel.name, kernel.terms, worst.output, worst)
 
-    def _stored(self, kernel: Kernel) -> Iterator[tuple[Held, Box]]:
+    def _stored(self, kernel: Kernel) -> Iterator[tuple[HeldTerm, Box]]:
         """What a kernel stores: the smallest held term that has it, and the box of the buffer."""
         for name in writes(kernel):
             mine = [(each, self._box(each)) for each in self.held if each.buffer == name and name in self.found]
@@ -171,7 +171,7 @@ class _Compared:
                 around = [(prod(end.stop - end.start for end in own), place) for place, (_, own) in enumerate(mine) if _contains(own, box)]
                 yield mine[min(around)[1]][0], box
 
-    def _box(self, held: Held) -> Box:
+    def _box(self, held: HeldTerm) -> Box:
         return tuple(
             slice(evaluate(low, self.binding), evaluate(high, self.binding)) for low, high in zip(held.low, held.high, strict=True)
         )
@@ -194,7 +194,7 @@ class _Compared:
 
     # ------------------------------------------------------------ values
 
-    def _expected(self, wanted: Sequence[Held]) -> dict[Term, tuple[Any, Any]]:
+    def _expected(self, wanted: Sequence[HeldTerm]) -> dict[Term, tuple[Any, Any]]:
         """The values of terms, made of what was stored below them, and how far one rounding error on that moves each."""
         own = {held.term for held in wanted}
         below = _Below(self.holders, own)
@@ -216,12 +216,12 @@ class _Compared:
         noise = noise_of(program, nudges(program), feed, values)
         return {term: (values[name], noise[name] * self.amplified) for name, term in outputs.items()}
 
-    def _value(self, held: Held) -> Any:
+    def _value(self, held: HeldTerm) -> Any:
         """A term's value as it was stored."""
         part = self.found[held.buffer][self._box(held)].transpose(held.axes)
         return part.reshape([evaluate(dim, self.binding) for dim in held.term.tensor.dims])
 
-    def _difference(self, held: Held, box: Box, expected: Any, noise: Any) -> Difference:
+    def _difference(self, held: HeldTerm, box: Box, expected: Any, noise: Any) -> Difference:
         """How far a box of a buffer is off; `expected` is the value of the whole term."""
         got, around = self.found[held.buffer], self._box(held)
         shape = [around[axis].stop - around[axis].start for axis in held.axes]
@@ -242,7 +242,7 @@ UNSAID: Exact = lambda: None  # noqa: E731 - what a buffer would be without over
 class _Below:
     """The terms that are held, without those that are asked for."""
 
-    holders: Mapping[Term, Held]
+    holders: Mapping[Term, HeldTerm]
     asked: Set[Term]
 
     def __contains__(self, term: object) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 
 from coset.backends.onnxruntime import LIBRARIES, Feed, evaluate_opaque, node_values
 from coset.comparing.noise import wide
-from coset.comparing.worker import WORKER, Lost
+from coset.comparing.worker import WORKER, RequestLost
 from coset.ir.constants import constant_of
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import Fallback, describe, evaluate
@@ -58,10 +58,10 @@ def fallback_of_constants(source: Mapping[str, Any], seconds: float = SECONDS) -
 
     def value(term: Term, arrays: Sequence[Any]) -> Any:
         if term in LOST:
-            raise Lost(LOST[term])
+            raise RequestLost(LOST[term])
         try:
             return run(term, arrays)
-        except Lost as error:
+        except RequestLost as error:
             LOST[term] = error.message
             raise
 
@@ -157,7 +157,7 @@ def _known_values(
         except Costly as error:
             missing = {*error.terms, *(term for term in asked if _base(term) in error.terms)}
             continue
-        except Lost:
+        except RequestLost:
             continue
         except CosetError:
             missing = _without_value(asked, fallback)
@@ -249,7 +249,7 @@ def _computed(terms: Iterable[Term], fallback: Fallback, done: dict[Term, Any] |
                     (values[term],) = evaluate([term], {}, fallback=fallback)
             except TooMuch:
                 costly.add(term)
-            except Lost as error:
+            except RequestLost as error:
                 if not lost_among(topological([term])):  # it lies inside a function
                     LOST[term] = error.message
                 raise

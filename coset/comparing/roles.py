@@ -21,7 +21,7 @@ FAR = 1 << 40  # an end beyond every axis
 
 
 @dataclass(frozen=True)
-class Reader:
+class ReadingNode:
     """A node with the sizes of its operands, as far as they are known; `draw` decides what is left open."""
 
     term: Term
@@ -49,61 +49,61 @@ class Reader:
         return shape[axis] if shape and -len(shape) <= axis < len(shape) else 2
 
 
-Role = Callable[[Reader, int], Any]
+Role = Callable[[ReadingNode, int], Any]
 """`count` numbers that fit."""
 
 
-def _axes(reader: Reader, count: int) -> Any:
+def _axes(reader: ReadingNode, count: int) -> Any:
     rank = max(reader.rank(0), count)
     return np.sort(reader.draw.permutation(rank)[:count]) - (rank if reader.draw.random() < 0.3 else 0)
 
 
-def _new_axes(reader: Reader, count: int) -> Any:
+def _new_axes(reader: ReadingNode, count: int) -> Any:
     return np.sort(reader.draw.permutation(reader.rank(0) + count)[:count])
 
 
-def _ones_axes(reader: Reader, count: int) -> Any:
+def _ones_axes(reader: ReadingNode, count: int) -> Any:
     shape = reader.shape(0) or [1] * count
     return np.array([*(axis for axis, size in enumerate(shape) if size == 1), *range(count)][:count])
 
 
-def _target(reader: Reader, count: int) -> Any:
+def _target(reader: ReadingNode, count: int) -> Any:
     """The shape of a reshape: the operand's own axes as far as there are that many, the rest in one."""
     kept = min(count, reader.rank(0))
     return np.array([*[0] * (kept - 1), *([-1] if kept else []), *[1] * (count - kept)])
 
 
-def _spread(reader: Reader, count: int) -> Any:
+def _spread(reader: ReadingNode, count: int) -> Any:
     """The shape of an expansion: other sizes where the operand's are 1."""
     shape = [*[1] * count, *(reader.shape(0) or [])][-count:] if count else []
     return np.array([int(reader.draw.integers(1, 4)) if size == 1 else size for size in shape])
 
 
-def _parts(reader: Reader, count: int) -> Any:
+def _parts(reader: ReadingNode, count: int) -> Any:
     """Sizes of the parts of an axis, none of them the same as the next where that can be."""
     size = reader.size(reader.given("axis", 0))
     cuts = np.sort(reader.draw.permutation(np.arange(1, max(size, 2)))[: count - 1])
     return np.diff(np.array([0, *cuts, size])) if len(cuts) == count - 1 else np.array([size, *[0] * (count - 1)])
 
 
-def _near_sizes(reader: Reader, count: int) -> Any:
+def _near_sizes(reader: ReadingNode, count: int) -> Any:
     """Sizes next to those of the operand, along its last axes."""
     shape = [*[4] * count, *(reader.shape(0) or [])][-count:]
     return np.maximum(np.array(shape) + reader.draw.integers(-1, 2, count), 1)
 
 
-def _resized(reader: Reader, count: int) -> Any:
+def _resized(reader: ReadingNode, count: int) -> Any:
     """Sizes of a picture: those of the operand, other ones along its last two axes."""
     shape = [*[1] * count, *(reader.shape(0) or [])][-count:]
     return np.array([size if axis < count - 2 else size + int(reader.draw.integers(0, 4)) for axis, size in enumerate(shape)])
 
 
-def _picture(reader: Reader, count: int) -> Any:
+def _picture(reader: ReadingNode, count: int) -> Any:
     """The sizes of a grid: the batch of the first operand, and any picture."""
     return np.array([reader.size(0), *reader.draw.integers(2, 6, count - 1)])
 
 
-def _tuples(reader: Reader, count: int) -> Any:
+def _tuples(reader: ReadingNode, count: int) -> Any:
     """Places along the leading axes, as many as the last axis of the indices has, all different where that can be."""
     indices, shape = reader.shape(1), reader.shape(0)
     batch = reader.given("batch_dims", 0)
@@ -115,7 +115,7 @@ def _tuples(reader: Reader, count: int) -> Any:
     return np.stack(np.unravel_index(np.resize(flat, rows), axes), -1).reshape(-1)
 
 
-def _rows(reader: Reader, count: int) -> Any:
+def _rows(reader: ReadingNode, count: int) -> Any:
     """Places along an axis, each once where that can be."""
     return np.resize(reader.draw.permutation(max(reader.size(reader.given("axis", 0)), 1)), count)
 
@@ -125,7 +125,7 @@ def _between(low: int, high: int) -> Role:
     return lambda reader, count: reader.draw.integers(low, high, count)
 
 
-def _blocks_of(reader: Reader, count: int) -> Any:
+def _blocks_of(reader: ReadingNode, count: int) -> Any:
     """The sizes of a picture that has as many places as the last axis of the operand."""
     return np.array([*[1] * (count - 1), reader.size(-1)])
 
@@ -133,7 +133,7 @@ def _blocks_of(reader: Reader, count: int) -> Any:
 def _along(operand: int, axis: int | str, default: int = 0) -> Role:
     """Places along an axis of an operand: that one, or the one that an attribute names."""
 
-    def draw(reader: Reader, count: int) -> Any:
+    def draw(reader: ReadingNode, count: int) -> Any:
         return reader.draw.integers(0, _extent(reader, operand, axis, default), count)
 
     return draw
@@ -142,13 +142,13 @@ def _along(operand: int, axis: int | str, default: int = 0) -> Role:
 def _counted(operand: int, axis: int | str, default: int = 0) -> Role:
     """Counts from 1 to the size of an axis."""
 
-    def draw(reader: Reader, count: int) -> Any:
+    def draw(reader: ReadingNode, count: int) -> Any:
         return reader.draw.integers(1, _extent(reader, operand, axis, default) + 1, count)
 
     return draw
 
 
-def _extent(reader: Reader, operand: int, axis: int | str, default: int) -> int:
+def _extent(reader: ReadingNode, operand: int, axis: int | str, default: int) -> int:
     place = axis if isinstance(axis, int) else reader.given(axis, default)
     shape = reader.shape(operand)
     return max(shape[place] if shape and -len(shape) <= place < len(shape) else 2, 1)
@@ -159,12 +159,12 @@ def _of(*numbers: int) -> Role:
     return lambda reader, count: reader.draw.choice(numbers, count)
 
 
-def _transformed(reader: Reader, count: int) -> Any:
+def _transformed(reader: ReadingNode, count: int) -> Any:
     """The axis of a transform: the last one of signals, behind which real and imaginary parts stand."""
     return np.full(count, max(reader.rank(0) - 2, 0))
 
 
-def _permuted(reader: Reader, count: int) -> Any:
+def _permuted(reader: ReadingNode, count: int) -> Any:
     """Each place once."""
     return reader.draw.permutation(count)
 
@@ -299,7 +299,7 @@ def fitted(
     for name, (term, role) in roles.items():
         value = np.asarray(feed[name])
         try:
-            numbers = np.resize(np.asarray(role(Reader(term, binding, draw), value.size)), value.size)
+            numbers = np.resize(np.asarray(role(ReadingNode(term, binding, draw), value.size)), value.size)
         except (CosetError, ValueError):
             continue
         ends = np.iinfo(value.dtype)

@@ -11,7 +11,7 @@ import numpy as np
 
 from coset.backends.onnxruntime import Session
 from coset.comparing.fold import LOST, SECONDS, apart
-from coset.comparing.worker import Lost
+from coset.comparing.worker import RequestLost
 from coset.ir.errors import CosetError
 from coset.ir.op import Array
 from coset.ir.term import CONSTANT, Term, topological
@@ -32,7 +32,7 @@ def runtime_values(terms: Sequence[Term], source: Mapping[str, Any], seconds: fl
     lost = False
     try:
         return _values(asked, source, seconds)
-    except Lost as error:
+    except RequestLost as error:
         if len(asked) == 1:
             LOST[asked[0]] = error.message
         lost = True
@@ -50,7 +50,7 @@ def _one_by_one(terms: Sequence[Term], source: Mapping[str, Any], seconds: float
             break
         try:
             found |= _values([term], source, left)
-        except Lost as error:
+        except RequestLost as error:
             LOST[term] = error.message
         except CosetError:
             continue

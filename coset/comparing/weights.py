@@ -50,7 +50,7 @@ class Weighed:
 
 
 @dataclass(frozen=True)
-class Scales:
+class WeightScales:
     """The `original` and its heaviest values by case; none where nothing is narrow, or it cannot be evaluated."""
 
     original: Program
@@ -94,14 +94,14 @@ def _ordinary(program: Program, binding: Mapping[str, int], seed: int) -> Iterat
     return (case for case in cases(program, binding, seed) if case.name not in ("nan", INFINITE))
 
 
-def scales_of(program: Program, binding: Mapping[str, int]) -> Scales:
+def scales_of(program: Program, binding: Mapping[str, int]) -> WeightScales:
     """The original, weighed."""
     if not any(map(_narrow, program.terms())) or program.effects is not None or weight_bytes(program) > MOST_BYTES:
-        return Scales(program, {}, {})
+        return WeightScales(program, {}, {})
     first = next(cases(program, binding))
     feeds = {f"2^{exponent} times {first.name}": _scaled(first.feed, program, exponent) for exponent in EXPONENTS}
     found = {case: _heaviest(program, feed, binding) for case, feed in feeds.items()}
-    return Scales(program, feeds, {case: own for case, own in found.items() if own is not None})
+    return WeightScales(program, feeds, {case: own for case, own in found.items() if own is not None})
 
 
 def _scaled(feed: Feed, program: Program, exponent: int) -> Feed:

@@ -27,7 +27,7 @@ ASKED_EVERY = 0.5  # s, between looks at the user's interrupt
 IDLE = 2.0  # s without a request, after which the process ends: it keeps copies of the memory that its parent writes over
 
 
-class Lost(CosetError):
+class RequestLost(CosetError):
     """A request without an answer: the process died of it, or was late and was killed."""
 
 
@@ -51,9 +51,9 @@ class Worker:
             if isinstance(answer, _Gone) and answer.code == 0:  # it had waited long enough just then
                 answer = self._asked(work, given, seconds)
         if answer is None:
-            raise Lost(f"{doing} was not done after {seconds:.3g} s")
+            raise RequestLost(f"{doing} was not done after {seconds:.3g} s")
         if isinstance(answer, _Gone):
-            raise Lost(f"the process of {doing} is gone; {how_it_ended(answer.code, answer.words)}")
+            raise RequestLost(f"the process of {doing} is gone; {how_it_ended(answer.code, answer.words)}")
         result: T = result_of(*answer)
         return result
 

@@ -11,14 +11,14 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from coset.prove.verdict import Verdict
+    from coset.prove.verdict import RuleVerdict
 
 WORDS = ("proved", "bounded", "tested", "assumed", "unknown", "refuted")
 USAGE = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "rule_usage.json"  # written by benchmarks/rule_usage.py
 
 
 @dataclass(frozen=True)
-class Usage:
+class EntryUsage:
     """How often the chosen programs of some models rest on each entry. `failed` are models that could not be optimized."""
 
     counts: Mapping[str, int]
@@ -26,7 +26,7 @@ class Usage:
     failed: int
 
 
-def recorded_usage(path: Path = USAGE) -> Usage | None:
+def recorded_usage(path: Path = USAGE) -> EntryUsage | None:
     """What benchmarks/rule_usage.py counted; None where coset is installed without its benchmarks."""
     if not path.exists():
         return None
@@ -35,7 +35,7 @@ def recorded_usage(path: Path = USAGE) -> Usage | None:
     counts: Counter[str] = Counter()
     for rules in counted:
         counts.update(rules)
-    return Usage(counts, len(counted), len(models) - len(counted))
+    return EntryUsage(counts, len(counted), len(models) - len(counted))
 
 
 def shares(weights: Iterable[tuple[str, int]]) -> dict[str, float]:
@@ -46,15 +46,15 @@ def shares(weights: Iterable[tuple[str, int]]) -> dict[str, float]:
     return {word: total[word] / max(1, total.total()) for word in WORDS}
 
 
-def families(verdicts: Sequence[Verdict]) -> dict[str, dict[str, Any]]:
+def families(verdicts: Sequence[RuleVerdict]) -> dict[str, dict[str, Any]]:
     """For each file of rules how many entries it has and the shares of their assurance."""
-    own: dict[str, list[Verdict]] = {}
+    own: dict[str, list[RuleVerdict]] = {}
     for verdict in verdicts:
         own.setdefault(Path(verdict.file).stem, []).append(verdict)
     return {name: {"rules": len(own[name]), **shares((v.assurance, 1) for v in own[name])} for name in sorted(own)}
 
 
-def by_use(verdicts: Sequence[Verdict], usage: Usage) -> dict[str, Any]:
+def by_use(verdicts: Sequence[RuleVerdict], usage: EntryUsage) -> dict[str, Any]:
     """The shares where each entry weighs as much as it is used. `elsewhere` are uses of entries without a verdict: definitions, and
     other files."""
     weights = [(verdict.assurance, usage.counts.get(verdict.name, 0)) for verdict in verdicts]
@@ -64,7 +64,7 @@ def by_use(verdicts: Sequence[Verdict], usage: Usage) -> dict[str, Any]:
     return {"models": usage.models, "failed": usage.failed, "uses": here, "rules": used, "elsewhere": elsewhere, **shares(weights)}
 
 
-def median_seconds(verdicts: Sequence[Verdict]) -> float | None:
+def median_seconds(verdicts: Sequence[RuleVerdict]) -> float | None:
     """The median time that verifying an entry took, s; None where all verdicts are from the lock file."""
     made = [verdict.seconds for verdict in verdicts if verdict.seconds > 0]
     return median(made) if made else None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from coset.egraph.growth import Step, Watch
+from coset.egraph.growth import SearchStep, Watch
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,7 +28,7 @@ class Telling:
         self.watch = Watch(self.step, self.named, self.chosen, counted=verbose or counted)
         self.live = _line(console) if console is not None or sys.stderr.isatty() else None
         self.stage = ""
-        self.last: Step | None = None
+        self.last: SearchStep | None = None
         self.costs: list[tuple[float, float]] = []
         self.applied: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
@@ -59,7 +59,7 @@ class Telling:
         """A search begins: what the rules are called that its steps have by number."""
         self.rules, self.costs = rules, []
 
-    def step(self, step: Step) -> None:
+    def step(self, step: SearchStep) -> None:
         """An iteration has ended."""
         grown = step.enodes - (self.last.enodes if self.last is not None else 0)
         self.last = step

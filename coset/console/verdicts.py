@@ -13,7 +13,7 @@ from coset.console.tables import CONSOLE, new_table
 
 if TYPE_CHECKING:
     from coset.ir.errors import CosetError
-    from coset.prove.verdict import Verdict
+    from coset.prove.verdict import RuleVerdict
 
 
 def range_words(grades: Mapping[str, str]) -> str:
@@ -24,7 +24,7 @@ def range_words(grades: Mapping[str, str]) -> str:
     return "; ".join(f"{', '.join(names)} {words}" for words, names in together.items())
 
 
-def show_verdicts(verdicts: Sequence[Verdict], errors: Sequence[CosetError]) -> None:
+def show_verdicts(verdicts: Sequence[RuleVerdict], errors: Sequence[CosetError]) -> None:
     """One line a rule, the counterexamples of the refuted ones, the mistakes, the ratios."""
     table = new_table("rule", "promise", "assurance", ">s", "how")
     for verdict in verdicts:
@@ -64,7 +64,7 @@ def _show_shares(summary: Mapping[str, Any]) -> None:
     CONSOLE.print("every verdict is from the lock file" if seconds is None else f"median time of what was verified now: {seconds:.2f} s")
 
 
-def verdict_summary(verdicts: Sequence[Verdict], errors: Sequence[CosetError]) -> dict[str, Any]:
+def verdict_summary(verdicts: Sequence[RuleVerdict], errors: Sequence[CosetError]) -> dict[str, Any]:
     """What `check --json` prints."""
     keys = ("name", "file", "line", "numerics", "assurance", "seconds", "method", "counterexample", "repairs", "native", "range")
     usage = recorded_usage()

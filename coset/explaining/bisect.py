@@ -14,7 +14,7 @@ from coset.egraph.saturate import Saturation
 from coset.explaining.smallest import smallest
 from coset.explaining.words import Words
 from coset.extract.problem import Picks, find_order
-from coset.extract.select import Choices, Selection, rebuilt, select
+from coset.extract.select import FaceChoices, Selection, rebuilt, select
 from coset.ir.errors import CosetError
 from coset.ir.held import working_folder
 from coset.ir.program import Program
@@ -22,7 +22,7 @@ from coset.job.job import Job
 from coset.optimizing.formats import Compare, Flow
 from coset.optimizing.pipeline import flow_for, suffix
 from coset.rules.rule import Rule
-from coset.searching.regionwise import Part, Solved
+from coset.searching.regionwise import RegionPart, Solved
 from coset.searching.solving import finish, search_roots, solve_task
 from coset.searching.task import Task, wanted_roots
 from coset.searching.usage import exceptions_of, used_rules
@@ -138,7 +138,7 @@ class _Bisection:
             if made is None:
                 return False
             job.progress(f"trial {self.trials + 1}: {len(faces)} values")
-            part = Part(made, 1, range(len(saturation.graph.nodes)), saturation.source)
+            part = RegionPart(made, 1, range(len(saturation.graph.nodes)), saturation.source)
             solved = Solved(made.terms, made.storable, saturation, entered, (part,))
             return self._outcome(finish(self.task, solved)[0], solved)[1] is not None
 
@@ -167,7 +167,7 @@ class _Bisection:
             yield {"name": family, "place": place, "numerics": str(rule.numerics), "assurance": rule.assurance}
 
 
-def _changed(faces: Sequence[int], choices: Choices, saturation: Saturation, words: Words) -> Iterator[dict[str, Any]]:
+def _changed(faces: Sequence[int], choices: FaceChoices, saturation: Saturation, words: Words) -> Iterator[dict[str, Any]]:
     for face in faces:
         origin = choices.faces.origins[face][choices.picks[face]]
         made = saturation.origins.get((origin.eclass, origin.node), [])

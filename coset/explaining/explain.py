@@ -38,7 +38,7 @@ LEAST = 0.35  # of a left side that must be there for a place to be near
 
 
 @dataclass(frozen=True)
-class Question:
+class ExplainedRule:
     """What is asked: `rule` names a rule, an entry of the library or an op that has a definition; `at` a value of the model."""
 
     job: Job
@@ -46,7 +46,7 @@ class Question:
     at: str | None = None
 
 
-def explain(question: Question) -> dict[str, Any]:
+def explain(question: ExplainedRule) -> dict[str, Any]:
     """Where the rule matches (`matched`), how often the chosen program rests on it (`used`), and why not (`reasons`, `nearest`).
 
     The whole program is searched with the rules that the job allows and the one that is asked for, whatever it promises. A place is a

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from coset.explaining.nearest import Absent, Broken, Miss, Unequal
+from coset.explaining.nearest import AbsentApplication, Broken, Miss, Unequal
 from coset.explaining.words import Words
 from coset.rules.refusal import Unmet
 from coset.rules.wording import Wording
@@ -21,9 +21,9 @@ def missing(miss: Miss, words: Words) -> Iterator[dict[str, Any]]:
         yield _row(name, f"`{miss.variable}` is one value", f"it would be {values}", words.value(miss.first))
     elif isinstance(miss, Broken):
         yield from (_unmet(name, each, words.value(miss.eclass)) for each in miss.unmet)
-    elif isinstance(miss, Absent) and miss.near:
+    elif isinstance(miss, AbsentApplication) and miss.near:
         yield from (_unmet(name, each, words.value(miss.eclass)) for each in miss.near)
-    elif isinstance(miss, Absent):
+    elif isinstance(miss, AbsentApplication):
         wanted = Wording(miss.rule).pattern(miss.pattern)
         yield _row(name, wanted, f"{words.place(miss.eclass)} (as {words.forms(miss.eclass)})", words.value(miss.eclass))
     elif miss.fact is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from coset.egraph.regions import Filling
 from coset.explaining.missing import missing
-from coset.explaining.nearest import Absent, Broken, Matcher, Miss, Near, Unequal, makers_in
+from coset.explaining.nearest import AbsentApplication, Broken, Matcher, Miss, Near, Unequal, makers_in
 from coset.explaining.words import Words
 from coset.ir.term import Term
 from coset.job.phases import PARTS
@@ -52,7 +52,7 @@ def _is_near(near: Near) -> bool:
 
 def _told_of(miss: Miss) -> bool:
     """All ops are there, and something asked of them is not so."""
-    return isinstance(miss, Broken | Unequal) or (isinstance(miss, Absent) and bool(miss.near))
+    return isinstance(miss, Broken | Unequal) or (isinstance(miss, AbsentApplication) and bool(miss.near))
 
 
 def _there(wanted: Mapping[str, object], near: Near, solved: Solved) -> bool:

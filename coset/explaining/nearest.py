@@ -36,7 +36,7 @@ UNEQUAL = 0.8  # what a variable that would have to be two values costs
 
 
 @dataclass(frozen=True)
-class Absent:
+class AbsentApplication:
     """An application of the left side of `rule` that a class has not; `near`: its op is there, with other attributes than these."""
 
     rule: Rule
@@ -65,7 +65,7 @@ class Broken:
 
 
 @dataclass(frozen=True)
-class Unknown:
+class UnknownFact:
     """The left side is all there and its conditions hold; a `fact` about numbers was not shown, or None where no rule came to act."""
 
     rule: Rule
@@ -73,7 +73,7 @@ class Unknown:
     fact: tuple[str, str] | None
 
 
-Miss = Absent | Unequal | Broken | Unknown
+Miss = AbsentApplication | Unequal | Broken | UnknownFact
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,9 @@ class Matcher:
             node = nodes[application.index]
             items = payloads.described(node.op, node.attributes, node.regions)
             if items is None:
-                return replace(partial, lacks=partial.lacks + REFUSED, misses=(Absent(rule, application, classes[application.index]),))
+                return replace(
+                    partial, lacks=partial.lacks + REFUSED, misses=(AbsentApplication(rule, application, classes[application.index]),)
+                )
             given.append(items)
         types: list[Type | None] = [self.graph.types[classes[index]] if index in rule.typed else None for index in range(len(given))]
         variables = [self.graph.types[known[name]] for name in rule.variables]
@@ -207,7 +209,7 @@ class Matcher:
         if not any(way.whole for way in ways):
             if turns:
                 parts = self._in_part(rule, pattern, eclass, turns - 1)
-                ways += [part for part in parts if not (there and any(isinstance(miss, Unknown) for miss in part.misses))]
+                ways += [part for part in parts if not (there and any(isinstance(miss, UnknownFact) for miss in part.misses))]
             ways += self._in_place(rule, pattern, eclass, turns, between) if self.edits else ()
         best: dict[tuple[object, ...], Partial] = {}
         for way in sorted(ways, key=lambda each: each.rank):
@@ -228,13 +230,13 @@ class Matcher:
         others = sorted(others, key=lambda each: not each.original)[:OTHERS]
         for node in others if between else ():
             if len(node.children) == 1:
-                wedged = Partial(0.0, INSERTED, (), (), (Absent(rule, pattern, eclass),))
+                wedged = Partial(0.0, INSERTED, (), (), (AbsentApplication(rule, pattern, eclass),))
                 for partial in self._at(rule, pattern, node.children[0], turns, between=False):
                     yield _joined(rule, wedged, partial)
         inner = [operand for operand in pattern.operands if isinstance(operand, Application)]
         if not inner:
             return
-        lost = Partial(0.0, self._weight(pattern), (), (), (Absent(rule, pattern, eclass),))
+        lost = Partial(0.0, self._weight(pattern), (), (), (AbsentApplication(rule, pattern, eclass),))
         for operand in inner:
             rest = sum(self._weight(each) for other in inner if other is not operand for each in applications(other))
             yield from self._with_operands(rule, replace(lost, lacks=lost.lacks + rest), [(operand, eclass)], turns)
@@ -253,7 +255,9 @@ class Matcher:
         if not wrong:
             return Partial(weight, made, (), ((pattern.index, eclass, position),))
         cost = max(REFUSED, weight / 2) + made
-        return Partial(max(0.0, weight - cost), cost, (), ((pattern.index, eclass, position),), (Absent(rule, pattern, eclass, wrong),))
+        return Partial(
+            max(0.0, weight - cost), cost, (), ((pattern.index, eclass, position),), (AbsentApplication(rule, pattern, eclass, wrong),)
+        )
 
     def _in_part(self, rule: Rule, pattern: Application, eclass: int, turns: int) -> Iterator[Partial]:
         """What of the definition of an op that is not there is there, with the variables that its operands stand for."""
@@ -264,7 +268,7 @@ class Matcher:
             for inner in self._rooted(maker, eclass, turns):
                 if inner.matched <= 0:
                     continue
-                misses = inner.misses or (Unknown(maker, eclass, next(iter(maker.facts), None)),)
+                misses = inner.misses or (UnknownFact(maker, eclass, next(iter(maker.facts), None)),)
                 lacks = whole * (1 - inner.share) + (0 if inner.misses else REFUSED)
                 bound = dict(inner.bindings)
                 pairs = [
@@ -275,7 +279,7 @@ class Matcher:
                 yield from self._with_operands(rule, Partial(whole * inner.share, lacks, (), (), misses), pairs, turns)
 
     def _lacking(self, rule: Rule, pattern: Application, eclass: int) -> Partial:
-        return Partial(0.0, sum(self._weight(node) for node in applications(pattern)), (), (), (Absent(rule, pattern, eclass),))
+        return Partial(0.0, sum(self._weight(node) for node in applications(pattern)), (), (), (AbsentApplication(rule, pattern, eclass),))
 
     def _weight(self, node: Application) -> float:
         return self._size(node.op.name, len(node.operands))

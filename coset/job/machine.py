@@ -7,7 +7,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from coset.backends.profile import Place
+from coset.backends.profile import MeasuredAt
 from coset.ir.errors import CosetError
 from coset.rules.cache import cache_file
 from coset.targets.target import Target, get_target
@@ -22,13 +22,13 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def this_machine() -> Place:
+def this_machine() -> MeasuredAt:
     """The processor and how many of its cores there are for us, and what runs programs on it."""
     try:
         release = version("onnxruntime")
     except PackageNotFoundError:  # one of its builds under another name
         release = "of unknown version"
-    return Place(f"{_processor()}, {cores()} cores", f"onnxruntime {release}, {THREADS} threads")
+    return MeasuredAt(f"{_processor()}, {cores()} cores", f"onnxruntime {release}, {THREADS} threads")
 
 
 def _processor() -> str:
@@ -42,7 +42,7 @@ def _processor() -> str:
     return told.get("model name", platform.machine()) + family
 
 
-def this_gpu() -> Place:
+def this_gpu() -> MeasuredAt:
     """The GPU that torch sees, and what runs programs on it.
 
     Raises:

@@ -24,7 +24,7 @@ from coset.rules.written import WrittenRule
 
 if TYPE_CHECKING:
     from coset.prove.check import Effort
-    from coset.prove.verdict import Verdict
+    from coset.prove.verdict import RuleVerdict
 
 Source = str | Path | WrittenRule
 LEAST, MOST = 5.0, 60.0  # s of the processor for a rule, whatever its share of the job's seconds is
@@ -37,7 +37,7 @@ ALLOW = "--allow-assumed (allow_assumed=True in Python) lets them fire, and the 
 class RefutedRule(CosetError):
     """A rule of the user's is false: `verdicts` has those that are."""
 
-    def __init__(self, verdicts: Sequence[Verdict], rules: Mapping[str, Rule]) -> None:
+    def __init__(self, verdicts: Sequence[RuleVerdict], rules: Mapping[str, Rule]) -> None:
         first = verdicts[0]
         self.verdicts = tuple(verdicts)
         more = f" (and {len(verdicts) - 1} more: {_named(verdicts[1:])})" if len(verdicts) > 1 else ""
@@ -55,7 +55,7 @@ class RefutedRule(CosetError):
 class UnshownRule(CosetError):
     """Nothing is shown of a rule of the user's, and nobody allowed that: `verdicts` has those of which that is so."""
 
-    def __init__(self, verdicts: Sequence[Verdict], rules: Mapping[str, Rule]) -> None:
+    def __init__(self, verdicts: Sequence[RuleVerdict], rules: Mapping[str, Rule]) -> None:
         first = verdicts[0]
         self.verdicts = tuple(verdicts)
         more = f", nor of {len(verdicts) - 1} more ({_named(verdicts[1:])})" if len(verdicts) > 1 else ""
@@ -69,10 +69,10 @@ class OwnRules:
     """Further rules of the user's that were checked, as `own_rules` gives them: where they come from, and the verdict on each entry."""
 
     sources: tuple[Path | WrittenRule, ...] = ()
-    verdicts: Mapping[str, Verdict] = field(default_factory=dict, compare=False)
+    verdicts: Mapping[str, RuleVerdict] = field(default_factory=dict, compare=False)
 
     @property
-    def not_shown(self) -> tuple[Verdict, ...]:
+    def not_shown(self) -> tuple[RuleVerdict, ...]:
         """The verdicts on the rules that may fire although nothing is shown of them."""
         return tuple(verdict for verdict in self.verdicts.values() if verdict.assurance not in SHOWN)
 
@@ -145,13 +145,13 @@ def _is_own(rule: Rule, files: Sequence[Path], written: Sequence[WrittenRule]) -
     return resolved.parent != LIBRARY and not in_dialects(resolved.parent) and any(resolved == file.resolve() for file in files)
 
 
-def _verdicts(entries: Mapping[str, list[Rule]], context: str, seconds: float, progress: Callable[[str], None]) -> dict[str, Verdict]:
+def _verdicts(entries: Mapping[str, list[Rule]], context: str, seconds: float, progress: Callable[[str], None]) -> dict[str, RuleVerdict]:
     """The verdict on each entry: as it is locked or was found before with as much time, else as it is found now."""
     from coset.prove.check import Effort, check_rules, failed_tests  # the prover, which few searches need
     from coset.prove.verdict import locked, locked_verdict  # the prover, which few searches need
 
     effort = Effort(min(MOST, max(LEAST, seconds / max(1, len(entries)))), proving=PROVING, apart="torch" not in sys.modules)
-    found: dict[str, Verdict] = {}
+    found: dict[str, RuleVerdict] = {}
     for name, rules in entries.items():
         line = locked(rules[0])
         kept = locked_verdict(rules, line) if line is not None else _recall(rules, context, effort)
@@ -188,7 +188,7 @@ def _prover() -> str:
     return "\n".join(f"{name} {status.st_size} {status.st_mtime_ns}" for name, status in stamps)
 
 
-def _recall(rules: Sequence[Rule], context: str, effort: Effort) -> Verdict | None:
+def _recall(rules: Sequence[Rule], context: str, effort: Effort) -> RuleVerdict | None:
     """What was found before of an entry; None where nothing was, or where there is more time now than was too little then."""
     from coset.prove.verdict import said_of
 
@@ -201,7 +201,7 @@ def _recall(rules: Sequence[Rule], context: str, effort: Effort) -> Verdict | No
     return said_of(rules, **{name: said[name] for name in _KEPT}, repairs=tuple(said["repairs"]))
 
 
-def _remember(verdict: Verdict, rules: Sequence[Rule], context: str, effort: Effort) -> None:
+def _remember(verdict: RuleVerdict, rules: Sequence[Rule], context: str, effort: Effort) -> None:
     key = _key(rules, context)
     said = {**{name: getattr(verdict, name) for name in _KEPT}, "repairs": verdict.repairs, "given": effort.seconds}
     _FOUND[key] = said
@@ -218,10 +218,10 @@ def _digest(text: str) -> str:
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def _named(verdicts: Sequence[Verdict]) -> str:
+def _named(verdicts: Sequence[RuleVerdict]) -> str:
     return ", ".join(f"`{verdict.name}`" for verdict in verdicts)
 
 
-def _reason(verdict: Verdict) -> str:
+def _reason(verdict: RuleVerdict) -> str:
     """Why nothing is shown."""
     return f"it uses native functions; {verdict.method}" if verdict.native else verdict.method

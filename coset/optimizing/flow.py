@@ -17,7 +17,7 @@ from coset.comparing.noise import weight_bytes
 from coset.comparing.reference import read_program
 from coset.comparing.refused import refused, unblamed
 from coset.comparing.rounding import AT_ENDS, by_rounding, only_at_ends, usual
-from coset.comparing.weights import Scales, scales_of
+from coset.comparing.weights import WeightScales, scales_of
 from coset.egraph.growth import SILENT
 from coset.extract.candidates import strayed
 from coset.extract.select import reprice
@@ -28,7 +28,7 @@ from coset.ir.program import Program
 from coset.job.phases import with_witnesses
 from coset.optimizing import running
 from coset.optimizing.formats import Compare, Flow
-from coset.optimizing.measured import Candidate, race
+from coset.optimizing.measured import TimedProgram, race
 from coset.optimizing.report import Seconds, report_of
 from coset.prove.certificate import Certificate
 from coset.prove.certificate_file import packed
@@ -117,7 +117,7 @@ def _judged(task: Task, flow: Flow, made: _Made, path: Path, folder: Path, left_
         check, exact = replace(compare(path, exact=False, exceptions=made.exceptions), loose=LOOSE), False
     if not check.ok:
         check = _as_rounded(task, flow, compare, made, path, attempt, check)
-    scales: Scales | None = None
+    scales: WeightScales | None = None
     if check.ok:
         scales = scales_of(task.program, check.binding)
         check = scales.compare(check, made.program, made.exceptions)
@@ -133,14 +133,14 @@ def _judged(task: Task, flow: Flow, made: _Made, path: Path, folder: Path, left_
 
 def _certified(task: Task, solved: Solved, path: Path) -> tuple[Certificate | None, dict[str, Any]]:
     """The certificate of what is written at `path`, which the checker has accepted, and what the report says of it."""
-    from coset.proving.certify import Way, certify  # few ask for one
+    from coset.proving.certify import CertifiedWay, certify  # few ask for one
     from coset.proving.steps import Uncertified
 
     task.job.progress("making the certificate")
     before, after = (read_program(each, inline=not task.job.keep_functions) for each in (task.job.model, path))
     phases = with_witnesses(task.phases, task.job.weakest)
     try:
-        certificate, said = certify(Way(task.program, wanted_roots(task), solved, before, after), phases)
+        certificate, said = certify(CertifiedWay(task.program, wanted_roots(task), solved, before, after), phases)
     except Uncertified as error:
         return None, {"ok": False, "reason": error.message}
     return certificate, {"ok": True, **said, "bytes": len(packed(certificate))}
@@ -215,13 +215,13 @@ def _raced(
     comparing = partial(_same, task, flow, others, folder, options)
     reports = within(comparing, task.job.check_seconds * len(others)) if others else []
     tried: dict[int, tuple[_Made, CheckReport, Path]] = {0: (made, check, path)}
-    candidates = [Candidate(0, flow.count(made.program), made.solved.cost, first)]
+    candidates = [TimedProgram(0, flow.count(made.program), made.solved.cost, first)]
     for (index, other, place), compared in zip(others, reports, strict=True):
         call = None if compared is None else flow.timed(place, options, task)
         if compared is not None and call is not None:
             tried[index] = (other, compared, place)
             predicted = reprice(other.program.roots, task.job.target, task.binding)
-            candidates.append(Candidate(index, flow.count(other.program), predicted, call))
+            candidates.append(TimedProgram(index, flow.count(other.program), predicted, call))
     outcome = race(candidates, task.job.progress)
     chosen, compared, place = tried[outcome.fastest]
     if outcome.fastest:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from coset.backends.onnxruntime import NotLoaded, Session
-from coset.backends.stablehlo_interpreter import Interpreter
+from coset.backends.stablehlo_interpreter import StablehloInterpreter
 from coset.comparing.check import CheckReport
 from coset.comparing.difference import difference
 from coset.comparing.evaluated import compared
@@ -220,7 +220,7 @@ def _interpret(original: Program, written: Program, report: CheckReport) -> None
         return
     case, expected, noise = next(expected_values(original, report.binding, CheckReport(report.binding)))
     numbers = _numbers(written, [case.feed[term.attribute("name")] for term in original.inputs])
-    with Interpreter() as interpreter:
+    with StablehloInterpreter() as interpreter:
         try:
             results = interpreter.run(print_stablehlo(written, binding=numbers), list(renamed(original, written, case.feed).values()))
         except CosetError:

@@ -12,7 +12,7 @@ ROUNDS, SECONDS = 15, 20.0  # of timing all candidates, at most
 
 
 @dataclass(frozen=True)
-class Candidate:
+class TimedProgram:
     """A program that was compared: what it is predicted to take (s), and how to call it. `index`: which of those tried, 0 is the model's
     choice."""
 
@@ -23,14 +23,14 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RaceOutcome:
     """The candidates by the clock: the `fastest`, and what the report says of all."""
 
     fastest: int
     rows: Sequence[Mapping[str, Any]]
 
 
-def race(candidates: Sequence[Candidate], progress: Callable[[str], None]) -> Outcome:
+def race(candidates: Sequence[TimedProgram], progress: Callable[[str], None]) -> RaceOutcome:
     """Time all in blocks in turn. One is faster than the first only if the 95 % interval of their ratio says so; of those the one with the
     least ratio is the fastest, and where there is none it is the first."""
     progress(f"timing {len(candidates)} programs side by side")
@@ -46,4 +46,4 @@ def race(candidates: Sequence[Candidate], progress: Callable[[str], None]) -> Ou
         })  # fmt: skip
         if against.high < 1.0 and against.value < least:
             fastest, least = each.index, against.value
-    return Outcome(fastest, rows)
+    return RaceOutcome(fastest, rows)

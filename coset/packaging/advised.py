@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from coset.backends.profile import Place
+from coset.backends.profile import MeasuredAt
 from coset.ir.errors import CosetError
-from coset.lowering.triton.choice import Choices
-from coset.lowering.triton.launch import Options
+from coset.lowering.triton.choice import KernelChoices
+from coset.lowering.triton.launch import EmitOptions
 from coset.packaging.chosen import Advice, advice
 from coset.packaging.programs import extracted, model_key
-from coset.searching.package_memory import Planned
+from coset.searching.package_memory import PlannedPackage
 from coset.searching.solving import Searched
 from coset.searching.task import Task
 from coset.targets.target import Target
@@ -23,7 +23,7 @@ from coset.targets.target import Target
 class Picked:
     """The program that is lowered: the target's own choice, or `strayed` (not 0) the one that was `factor` times as fast as that."""
 
-    planned: Planned
+    planned: PlannedPackage
     strayed: int = 0
     factor: float = 1.0
 
@@ -44,15 +44,15 @@ class Advised:
     advice: Advice
 
     @property
-    def place(self) -> Place | None:
+    def place(self) -> MeasuredAt | None:
         """Where the profile was measured for the target; None where it has nothing for it."""
         return self.advice.place
 
-    def choices(self, sizes: Mapping[str, int]) -> Choices | None:
+    def choices(self, sizes: Mapping[str, int]) -> KernelChoices | None:
         """For kernels whose free dims have these sizes."""
         return self.advice.choices(sizes) if self.place is not None else None
 
-    def picked(self, task: Task, first: Planned, options: Options, known: Searched, *, atomics: bool) -> Picked:
+    def picked(self, task: Task, first: PlannedPackage, options: EmitOptions, known: Searched, *, atomics: bool) -> Picked:
         """The program that won for this model and these sizes; the first where none did, or where it is not found again."""
         won = None if self.place is None or first.plan is None else self.advice.program(model_key(task))
         if won is None:

@@ -6,25 +6,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from coset.backends.profile import Place
+from coset.backends.profile import MeasuredAt
 from coset.backends.tuning_profile import Raced, Timed, Tunings, reading
-from coset.lowering.triton.choice import Choice, Choices, Chosen
+from coset.lowering.triton.choice import KernelChoice, KernelChoices, MeasuredChoice
 from coset.targets.target import Target
 
-Kernels = Mapping[str, Chosen]  # by key
+Kernels = Mapping[str, MeasuredChoice]  # by key
 
 
 @dataclass(frozen=True)
 class Advice:
     """What one profile has for a target: from which `place` (None: it has nothing), and the choices by kernel."""
 
-    place: Place | None
+    place: MeasuredAt | None
     kernels: Kernels
     raced: Mapping[str, tuple[Raced, ...]]  # by the model's digest
 
-    def choices(self, sizes: Mapping[str, int]) -> Choices:
+    def choices(self, sizes: Mapping[str, int]) -> KernelChoices:
         """For kernels whose free dims have these sizes."""
-        return Choices(self.kernels, sizes)
+        return KernelChoices(self.kernels, sizes)
 
     def program(self, model: str) -> Raced | None:
         """The program that was the fastest of a model's; None where the first was, or nothing is known."""
@@ -45,21 +45,21 @@ def advice(file: Path, target: Target) -> Advice:
         return Advice(place, kernels_of(store, target.name, place), raced)
 
 
-def kernels_of(store: Tunings, target: str, place: Place) -> Kernels:
+def kernels_of(store: Tunings, target: str, place: MeasuredAt) -> Kernels:
     """What was chosen for each kernel that was timed there."""
     return {key: chosen for key, timed in store.timed(target, place).items() if (chosen := best(timed))}
 
 
-def best(timed: Mapping[str, Timed]) -> Chosen | None:
+def best(timed: Mapping[str, Timed]) -> MeasuredChoice | None:
     """The fastest of a kernel's alternatives: of those whose whole 95 % interval lies below the default the one with the least ratio; where
     there is none the default, which is the one of ratio 1 in no interval. None where nothing was timed to its end."""
     right = {text: each for text, each in timed.items() if not each.problem}
     faster = [(each.ratio, text) for text, each in right.items() if each.high < 1.0]
     if faster:
         ratio, text = min(faster)
-        return Chosen(Choice.read(text), 1.0 / ratio)
+        return MeasuredChoice(KernelChoice.read(text), 1.0 / ratio)
     default = next((text for text, each in sorted(right.items()) if is_default(each)), None)
-    return None if default is None else Chosen(Choice.read(default), 1.0)
+    return None if default is None else MeasuredChoice(KernelChoice.read(default), 1.0)
 
 
 def default_row(seconds: float) -> Timed:

@@ -22,7 +22,7 @@ from coset.lowering.package.program import aten_package, write_package
 from coset.lowering.planning.kinds import is_convolution_gradient
 from coset.lowering.planning.primitive import primitive
 from coset.packaging.asked import Check, Lowering
-from coset.packaging.culprit import Candidate, refusal
+from coset.packaging.culprit import ComparedPackage, refusal
 from coset.packaging.emitted import Emitted
 from coset.packaging.searched import with_gradients
 from coset.pricing.kernel_options import noise
@@ -57,7 +57,7 @@ def checked_package(asked: Lowering, original: Program, task: Task, folder: Path
             )
     if not report.ok:
         own, beside = (emitted.runs("triton" if code else "torch", interpreted=code) for code in (interpreted, False))
-        made = Candidate(emitted.program, emitted.plan, own, beside if interpreted else None)
+        made = ComparedPackage(emitted.program, emitted.plan, own, beside if interpreted else None)
         raise refusal(original, task, report, made, amplified=amplified)
     ran = "in Triton's interpreter" if interpreted else "as torch functions" if asked.code == "triton" else f"as {asked.code}"
     return {**report.summary(), "kernels": ran, "apart": report.apart}

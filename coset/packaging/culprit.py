@@ -20,7 +20,7 @@ OTHER = "leave rules out (--disable-rule)"  # then another form of the program i
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ComparedPackage:
     """A program and its plan (None: there is none), with the package that was compared, and the one of torch functions where that is
     another."""
 
@@ -30,7 +30,7 @@ class Candidate:
     plain: Made | None
 
 
-def refusal(original: Program, task: Task, report: CheckReport, candidate: Candidate, *, amplified: float) -> Refused:
+def refusal(original: Program, task: Task, report: CheckReport, candidate: ComparedPackage, *, amplified: float) -> Refused:
     """The error for a package that a comparison with the `original` refused; `amplified` as `against_reference`."""
     worst = report.worst
     assert worst is not None, "what differs differs in an output"

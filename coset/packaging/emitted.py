@@ -14,7 +14,7 @@ from coset.ir.program import Program
 from coset.lowering.kernels.kernel import Plan
 from coset.lowering.package.plan import planned_package
 from coset.lowering.package.program import Package, aten_package, write_package
-from coset.lowering.triton.choice import Choices
+from coset.lowering.triton.choice import KernelChoices
 from coset.packaging.asked import Lowering
 from coset.pricing.kernel_options import options_for
 
@@ -27,7 +27,7 @@ class Emitted:
     program: Program
     plan: Plan | None
     facts: Mapping[str, Any]
-    choices: Choices | None
+    choices: KernelChoices | None
 
     def package(self, code: str) -> Package:
         """The package in this code."""

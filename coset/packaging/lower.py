@@ -25,7 +25,7 @@ from coset.packaging.searched import refuse_foreign_ops, searched
 from coset.pricing.kernel_options import options_for
 from coset.pricing.plan_price import PlanPrices
 from coset.pricing.streams import on_streams
-from coset.searching.package_memory import Planned, Solve, limited, unlimited, unplanned
+from coset.searching.package_memory import PlannedPackage, Solve, limited, unlimited, unplanned
 from coset.searching.regionwise import Solved
 from coset.searching.solving import Searched, refuse_idle, solve_task
 from coset.searching.task import Task
@@ -134,7 +134,7 @@ def _checked_in_time(asked: Lowering, original: Program, task: Task, folder: Pat
     return within(compared, asked.check_seconds, say=asked.progress)
 
 
-def _chosen(asked: Lowering, task: Task, solve_at: Solve) -> Planned:
+def _chosen(asked: Lowering, task: Task, solve_at: Solve) -> PlannedPackage:
     """The program, and its plan where the code has one."""
     if asked.code == "aten":
         return unplanned(task, solve_at(0.0))

@@ -16,10 +16,10 @@ from coset.ir.program import Program
 from coset.ir.term import Term, topological
 from coset.lowering.kernels.kernel import Library, Plan, reads, writes
 from coset.lowering.triton.key import key_of
-from coset.lowering.triton.launch import Options
+from coset.lowering.triton.launch import EmitOptions
 from coset.lowering.triton.source import emit, refusal
 from coset.pricing.plan_price import PlanPrices
-from coset.searching.package_memory import Planned, unlimited
+from coset.searching.package_memory import PlannedPackage, unlimited
 from coset.searching.solving import Searched, refuse_idle, solve_task
 from coset.searching.task import Task
 
@@ -29,7 +29,7 @@ class Alternative:
     """A program that was extracted at the prices `strayed` (0: the target's own), planned."""
 
     strayed: int
-    planned: Planned
+    planned: PlannedPackage
     digest: str
 
     @property
@@ -45,7 +45,7 @@ class Alternative:
         return {"strayed": self.strayed, "digest": self.digest, "kernels": len(self.plan.kernels), "predicted_s": predicted}
 
 
-def alternatives_of(task: Task, count: int, options: Options, *, atomics: bool = False) -> Iterator[Alternative]:
+def alternatives_of(task: Task, count: int, options: EmitOptions, *, atomics: bool = False) -> Iterator[Alternative]:
     """The target's own choice, then up to `count` others whose kernels differ from its and from each other's."""
     known: Searched = {}
     seen: set[str] = set()
@@ -61,7 +61,7 @@ def alternatives_of(task: Task, count: int, options: Options, *, atomics: bool =
             yield found
 
 
-def extracted(task: Task, number: int, options: Options, known: Searched | None = None, *, atomics: bool = False) -> Alternative:
+def extracted(task: Task, number: int, options: EmitOptions, known: Searched | None = None, *, atomics: bool = False) -> Alternative:
     """The program at the prices `number`, by which convolutions are kernels or a library's too."""
     prices = strayed(task.job.target, number) if number else None
     solved, _ = solve_task(task, task.phases, prices=prices, known=known)
@@ -72,7 +72,7 @@ def extracted(task: Task, number: int, options: Options, known: Searched | None 
     return Alternative(number, planned, plan_digest(planned.plan, options, task.binding))
 
 
-def plan_digest(plan: Plan, options: Options, sizes: Mapping[str, int]) -> str:
+def plan_digest(plan: Plan, options: EmitOptions, sizes: Mapping[str, int]) -> str:
     """What a program is called in a profile: the digest of its kernels in order, by key, and of the buffers that they share. Two programs
     that differ as terms may well be the same kernels."""
     options = replace(options, splits=not plan.frees, choices=None, choice=None)

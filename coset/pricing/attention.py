@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from coset.extract.work import Product as Sides
+from coset.extract.work import ContractionWork as Sides
 from coset.ir import dims
 from coset.ir.types import F32
 from coset.lowering.kernels.kernel import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from math import ceil, gcd
 
-from coset.extract.work import Product as Sides
+from coset.extract.work import ContractionWork as Sides
 from coset.ir.dims import Dim
 from coset.ir.term import Term
 from coset.ir.types import F32, DType

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from coset.ir.types import F32
 from coset.lowering.kernels.kernel import (
-    Apply,
     Plan,
     Pointwise,
     Rows,
+    ScalarOp,
     Scan,
     Scatter,
     Sort,
@@ -33,7 +33,7 @@ def arithmetic_seconds(machine: Machine, planned: Plan, kernel: Elementwise) -> 
 
 
 def _arithmetic(machine: Machine, kernel: Elementwise, name: str) -> float:
-    ops = [value.op.name.split(".", 1)[1] for value in scalars(*values_of(kernel)) if isinstance(value, Apply)]
+    ops = [value.op.name.split(".", 1)[1] for value in scalars(*values_of(kernel)) if isinstance(value, ScalarOp)]
     if isinstance(kernel, Rows):
         ops += ["add"] * len(kernel.folds)
     if isinstance(kernel, Scan):

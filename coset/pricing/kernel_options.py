@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from coset.lowering.triton.launch import Options, Rounding
+from coset.lowering.triton.launch import EmitOptions, Rounding
 from coset.lowering.triton.tiling import is_of_eights
 from coset.rules.equation import NUMERICS_ORDER
 from coset.targets.target import Target
@@ -17,16 +17,16 @@ F32_FRACTION = 23  # bits
 IMPRECISE = 128  # products of 8-bit floats in a sum of fewer bits (DeepSeek-V3, arXiv:2412.19437, section 3.3.2; CUTLASS adds as many)
 
 
-def options_for(numerics: str, target: Target) -> Options:
+def options_for(numerics: str, target: Target) -> EmitOptions:
     """What kernels may do: round after each op and contract nothing where results must be exact; multiply f32 as tf32 where rules may
     approximate and the target's matrix units do, by six products of bf16 where sums may be in another order and these do it sooner than
     in full; multiply 8-bit floats as such (`eights_for`); read operands by bulk copies where the target has them."""
     processors = target.numbers.get("multiprocessors")
-    return Options(
+    return EmitOptions(
         rounding=Rounding.EACH if numerics == "exact" else Rounding.STORES,
         tf32=numerics in APPROXIMATE and "tf32" in target.numbers,
         bf16x6=numerics != "exact" and target.fusion is not None and target.fusion.bf16x6 is not None,
-        processors=int(processors.value) if processors is not None else Options().processors,
+        processors=int(processors.value) if processors is not None else EmitOptions().processors,
         cache=_cache(target),
         bulk=_bulk(target),
         eights=eights_for(numerics, target),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil
 
-from coset.extract.work import Product as Sides
+from coset.extract.work import ContractionWork as Sides
 from coset.ir.term import Term
 from coset.ir.types import TensorType, Type
 from coset.lowering.planning.attention import KEPT as ATTENDED

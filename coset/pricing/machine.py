@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 
 from coset.extract.cost import Pricer
-from coset.extract.work import Sizes
+from coset.extract.work import WorkSizes
 from coset.ir.errors import CosetError
 from coset.ir.term import Term
 from coset.ir.types import TensorType, Type
@@ -23,7 +23,7 @@ class Machine:
         assert target.fusion is not None, f"{target.name} has no kernels that ops share"
         self.target, self.fusion, self.whole = target, target.fusion, whole
         self.options = options_for(numerics, target)
-        self.sizes = Sizes(binding)
+        self.sizes = WorkSizes(binding)
         self.pricer = Pricer(target, self.sizes.binding)
 
     def number(self, name: str) -> float:

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 
 from coset.extract.work import CONTRACTIONS
-from coset.extract.work import Product as Sides
+from coset.extract.work import ContractionWork as Sides
 from coset.ir import dims
 from coset.ir.term import Term
 from coset.ir.types import F16, F32, DType
-from coset.lowering.kernels.kernel import Apply, Grouped, Load, Product, Scalar, loops_of, scalars
+from coset.lowering.kernels.kernel import Grouped, Load, Product, Scalar, ScalarOp, loops_of, scalars
 from coset.lowering.planning.kinds import COSTLY
 from coset.lowering.triton.operand_tiles import is_plain
 from coset.lowering.triton.scalars import EIGHTS
@@ -77,7 +77,7 @@ def _in_tiles(machine: Machine, kernel: Product) -> float | None:
 
 def _is_behind(value: Scalar, kernel: Product) -> bool:
     """True for what takes long when a tile is finished: a function, or an operand as large as the tile."""
-    if isinstance(value, Apply):
+    if isinstance(value, ScalarOp):
         return value.op.name.split(".", 1)[1] in COSTLY
     if not isinstance(value, Load):
         return False

@@ -6,7 +6,7 @@ import math
 
 from coset.ir.types import F32
 from coset.lowering.kernels.kernel import (
-    Fold,
+    ColumnFold,
     Recurrence,
     Result,
     scalars,
@@ -49,6 +49,6 @@ def chained(kernel: Recurrence) -> tuple[str, ...]:
     wanted = {value.name for state in kernel.states for value in scalars(state.next) if isinstance(value, Result)}
     for step in reversed(kernel.steps):
         if step.name in wanted:
-            sides = (step.value,) if isinstance(step, Fold) else (step.lhs, step.rhs)
+            sides = (step.value,) if isinstance(step, ColumnFold) else (step.lhs, step.rhs)
             wanted |= {value.name for value in scalars(*sides) if isinstance(value, Result)}
     return tuple(step.name for step in kernel.steps if step.name in wanted)

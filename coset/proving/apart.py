@@ -13,17 +13,17 @@ from coset.prove.contents import all_terms, other_of, set_apart
 from coset.prove.folded import computes, leaves_of
 from coset.prove.valued import Evaluation, Uncomputed
 from coset.proving.meanings import DEFINED, meaning_of
-from coset.proving.steps import APART, COMPUTED, ROUNDED, Mapped, Step
+from coset.proving.steps import APART, COMPUTED, ROUNDED, CertificateStep, Mapped
 
 
 def with_own_constants(
-    chosen: Sequence[Term], values: Sequence[Step], before: Program, after: Program
-) -> tuple[tuple[Term, ...], list[Step], Program]:
+    chosen: Sequence[Term], values: Sequence[CertificateStep], before: Program, after: Program
+) -> tuple[tuple[Term, ...], list[CertificateStep], Program]:
     """The terms that were `chosen` with constants of their own where these were computed with roundings and have the elements of others;
     the steps that say so, with those about `values`; and `after` with such constants in their places."""
     mine = set(all_terms(before))
     put: dict[Term, Term] = {}
-    steps: list[Step] = []
+    steps: list[CertificateStep] = []
     number = 0
     for step in values:
         (term,), (value,) = step.left, step.right
@@ -34,14 +34,14 @@ def with_own_constants(
         number += 1
         other = other_of(place.stored, number)
         after = set_apart(after, place.stored, frozenset(place.users), other)
-        steps.append(Step(APART, (place.stored, *place.users), (other,)))
+        steps.append(CertificateStep(APART, (place.stored, *place.users), (other,)))
         (leaf,) = leaves_of(other)
         if value in leaves_of(place.stored):  # the number itself: what spreads it follows
             put[value] = leaf
-            steps.append(Step(ROUNDED, (term,), (leaf,)))
+            steps.append(CertificateStep(ROUNDED, (term,), (leaf,)))
         else:
             put[value] = other
-            steps += [step, Step(COMPUTED, (other,), (value,))]
+            steps += [step, CertificateStep(COMPUTED, (other,), (value,))]
     return (Mapped(dict(put)).all(chosen) if put else tuple(chosen)), steps, after
 
 

@@ -43,13 +43,13 @@ from coset.proving.join import join
 from coset.proving.meanings import DEFINED, meaning
 from coset.proving.rounded import in_an_order
 from coset.proving.sizes import require_one_size, with_shared_dims
-from coset.proving.steps import APART, COMPUTED, DIMS, ENTERED, ROUNDED, Mapped, Step, Uncertified, hashed_value, said, slices_of
+from coset.proving.steps import APART, COMPUTED, DIMS, ENTERED, ROUNDED, CertificateStep, Mapped, Uncertified, hashed_value, said, slices_of
 from coset.proving.verify import summary
 from coset.rules.rule import Rule
 from coset.searching.regionwise import Solved
 
 
-def certificate_of(before: Program, after: Program, steps: Iterable[Step], *, shown: Program | None = None) -> Certificate:
+def certificate_of(before: Program, after: Program, steps: Iterable[CertificateStep], *, shown: Program | None = None) -> Certificate:
     """The certificate of these steps, in order, for two programs by content. `shown` is the second with the names and the order of outputs
     of the first, where it has others. The steps speak of both with dims by content.
 
@@ -77,7 +77,7 @@ class _Lines:
         self.rules: dict[Rule, int] = {}
         self.lines: list[Line] = []
 
-    def step(self, step: Step) -> None:
+    def step(self, step: CertificateStep) -> None:
         """Write one more."""
         left = self._numbers(step.left)
         self._numbers(step.cited)
@@ -111,7 +111,7 @@ class _Lines:
 # ---------------------------------------------------------------- the steps of a search
 
 
-def steps_of(solved: Solved, roots: Sequence[Term]) -> Iterator[Step]:
+def steps_of(solved: Solved, roots: Sequence[Term]) -> Iterator[CertificateStep]:
     """The steps from `roots` to the terms that were chosen for them: those of a region at each of its places.
 
     Raises:
@@ -119,7 +119,7 @@ def steps_of(solved: Solved, roots: Sequence[Term]) -> Iterator[Step]:
     """
     if solved.terms == tuple(roots):
         return
-    entered = [Step(ENTERED, (one,), (other,)) for each in solved.entered for one, other in each.pairs]
+    entered = [CertificateStep(ENTERED, (one,), (other,)) for each in solved.entered for one, other in each.pairs]
     owns = [roots if part.region is None else part.region.roots for part in solved.parts]
     goals = [list(zip(own, part.selection.terms, strict=True)) for own, part in zip(owns, solved.parts, strict=True)]
     for part, steps in zip(solved.parts, slices_of(solved.saturation, goals, entered), strict=True):
@@ -134,7 +134,7 @@ def steps_of(solved: Solved, roots: Sequence[Term]) -> Iterator[Step]:
 # ---------------------------------------------------------------- equalities that were entered as a whole
 
 
-def derived(step: Step, rules: Sequence[Rule]) -> Iterator[Step]:
+def derived(step: CertificateStep, rules: Sequence[Rule]) -> Iterator[CertificateStep]:
     """The steps that an entered equality stands for: of a chain of products in another order, of a product as columns of a merged one, and
     of constants that hold the same twice.
     Any other step is itself.
@@ -148,7 +148,7 @@ def derived(step: Step, rules: Sequence[Rule]) -> Iterator[Step]:
     (one,), (other,) = step.left, step.right
     if not computes(other):
         value = one if one.op is CONSTANT else hashed_value(one)
-        yield from (Step(COMPUTED, (term,), (value,)) for term in (one, other) if term is not value)
+        yield from (CertificateStep(COMPUTED, (term,), (value,)) for term in (one, other) if term is not value)
     elif other.op.name == SLICE:
         yield from _as_columns(other, [rule for rule in rules if takes_columns(rule)])
     else:
@@ -156,7 +156,7 @@ def derived(step: Step, rules: Sequence[Rule]) -> Iterator[Step]:
         yield from (*_leftwards(one, associative), *_leftwards(other, associative))
 
 
-def _as_columns(columns: Term, rules: Sequence[Rule]) -> Iterator[Step]:
+def _as_columns(columns: Term, rules: Sequence[Rule]) -> Iterator[CertificateStep]:
     """Columns of a product as a product with columns of the weights, which are computed."""
     step = next((found for rule in rules if (found := said(rule, columns)) is not None), None)
     if step is None:
@@ -164,10 +164,10 @@ def _as_columns(columns: Term, rules: Sequence[Rule]) -> Iterator[Step]:
     yield step
     for term in dict.fromkeys((step.right[0].operands[1], *step.right[0].operands[1].operands[0].operands)):
         if term.op is not CONSTANT:
-            yield Step(COMPUTED, (term,), (hashed_value(term),))
+            yield CertificateStep(COMPUTED, (term,), (hashed_value(term),))
 
 
-def _leftwards(root: Term, rules: Sequence[Rule]) -> Iterator[Step]:
+def _leftwards(root: Term, rules: Sequence[Rule]) -> Iterator[CertificateStep]:
     """The rotations that bring a tree of products into the form ((a b) c) d."""
     stack = [root]
     while stack:
@@ -182,7 +182,7 @@ def _leftwards(root: Term, rules: Sequence[Rule]) -> Iterator[Step]:
             stack += [left, right]
 
 
-def _turned(term: Term, rules: Sequence[Rule]) -> Step | None:
+def _turned(term: Term, rules: Sequence[Rule]) -> CertificateStep | None:
     """a (b c) = (a b) c, read as a rule says it; None where the products are no chain."""
     left, right = term.operands
     inner, last = right.operands
@@ -220,7 +220,7 @@ def accepted(
 
 
 @dataclass(frozen=True)
-class Way:
+class CertifiedWay:
     """What was made of `program`, whose searched `roots` became those of `solved`: the file that was read says `before`, the one that was
     written `after`."""
 
@@ -231,7 +231,7 @@ class Way:
     after: Program
 
 
-def certify(way: Way, phases: Sequence[Phase]) -> tuple[Certificate, dict[str, Any]]:
+def certify(way: CertifiedWay, phases: Sequence[Phase]) -> tuple[Certificate, dict[str, Any]]:
     """The certificate that the program which was read and the one that was written are equal, and what the checker says of it, with the
     `seconds` to make and to verify it.
 
@@ -249,7 +249,7 @@ def certify(way: Way, phases: Sequence[Phase]) -> tuple[Certificate, dict[str, A
     return in_an_order(steps_between(way, phases), phases, partial(certificate_of, read, written, shown=fitted(written, read)), check)
 
 
-def steps_between(way: Way, phases: Sequence[Phase]) -> list[Step]:
+def steps_between(way: CertifiedWay, phases: Sequence[Phase]) -> list[CertificateStep]:
     """The steps from the program that was read to the one that was written, both by content.
 
     Raises:
@@ -262,7 +262,7 @@ def steps_between(way: Way, phases: Sequence[Phase]) -> list[Step]:
         raise Uncertified("bodies of control flow were written anew, which no certificate says yet")
     rules = [rule for phase in phases for rule in phase.rules]
     steps = [each for step in steps_of(way.solved, way.roots) for each in derived(put.step(step), rules)]
-    values: list[Step] = []
+    values: list[CertificateStep] = []
     fallback = fallback_of_constants(way.program.source)
 
     def value_of(term: Term) -> Term:
@@ -274,14 +274,14 @@ def steps_between(way: Way, phases: Sequence[Phase]) -> list[Step]:
         except CosetError:  # it has no value here, or takes too long: what is under it was folded, or is joined
             return term
         if found is not term:
-            values.append(Step(COMPUTED, put.all([term]), put.all([found])))
+            values.append(CertificateStep(COMPUTED, put.all([term]), put.all([found])))
         return found
 
     folded, _ = fold(way.solved.terms, way.solved.storable, way.program.source, value_of=value_of)
     chosen, values, after = with_own_constants(put.all(folded[: len(before.roots)]), values, before, after)
     chosen, forms = _as_read(chosen, after)
 
-    def show(after: Program, goals: Sequence[Goal]) -> list[Step]:
+    def show(after: Program, goals: Sequence[Goal]) -> list[CertificateStep]:
         return join(goals, phases, alike=partial(by_values, before, after, drawn(way.before, {})))
 
     sized, after = with_shared_dims(before, after, show, chosen)
@@ -290,16 +290,16 @@ def steps_between(way: Way, phases: Sequence[Phase]) -> list[Step]:
     return [*steps, *values, *forms, *sized, *joined]
 
 
-def _as_read(roots: Sequence[Term], after: Program) -> tuple[tuple[Term, ...], list[Step]]:
+def _as_read(roots: Sequence[Term], after: Program) -> tuple[tuple[Term, ...], list[CertificateStep]]:
     """`roots` with constants in place of small splats where `after` has them: a splat without elements is read as one."""
     known = set(after.terms())
-    steps: list[Step] = []
+    steps: list[CertificateStep] = []
     made: dict[Term, Term] = {}
     for term in topological(roots):
         found = made[term] = rebuild(term, [made[operand] for operand in term.operands])
         if found not in known and is_splat(found) is not None and (whole := _whole(found)) in known:
             made[term] = whole
-            steps.append(Step(COMPUTED, (found,), (whole,)))
+            steps.append(CertificateStep(COMPUTED, (found,), (whole,)))
     return tuple(made[root] for root in roots), steps
 
 

@@ -23,7 +23,7 @@ from coset.prove.contents import hashed
 from coset.prove.folded import CONSTANTS, computes, within
 from coset.prove.valued import Evaluation, Uncomputed
 from coset.proving.meanings import DEFINED, meaning_of
-from coset.proving.steps import COMPUTED, MEANING, ROUNDED, Mapped, Step, hashed_value
+from coset.proving.steps import COMPUTED, MEANING, ROUNDED, CertificateStep, Mapped, hashed_value
 
 MOST_AXES = 4  # of a constant whose orders are tried
 MOST_ELEMENTS = 1 << 26  # of a value that is computed
@@ -33,17 +33,17 @@ BROADCAST = "stablehlo.broadcast_in_dim"
 Goal = tuple[Term, Term]
 
 
-def in_one_form(goals: Sequence[Goal]) -> tuple[list[Goal], list[Step]]:
+def in_one_form(goals: Sequence[Goal]) -> tuple[list[Goal], list[CertificateStep]]:
     """The goals with what only one side has of constants computed, and numbers that fill a tensor as broadcasts; the steps to that."""
     sides = list(zip(*goals, strict=True))
     orders = [list(topological(side)) for side in sides]
     shared = set(orders[0]) & set(orders[1])
-    steps: list[Step] = []
+    steps: list[CertificateStep] = []
     made = [_folded(order, side, shared, steps) for order, side in zip(orders, sides, strict=True)]
     return [(made[0][one], made[1][other]) for one, other in goals], list(dict.fromkeys(steps))
 
 
-def _folded(order: Sequence[Term], roots: Sequence[Term], shared: AbstractSet[Term], steps: list[Step]) -> dict[Term, Term]:
+def _folded(order: Sequence[Term], roots: Sequence[Term], shared: AbstractSet[Term], steps: list[CertificateStep]) -> dict[Term, Term]:
     """What the terms become that the roots need then; those of `shared` stay."""
     known = {term for term in order if not term.operands and term.op.name in CONSTANTS}
     by_parts: set[Term] = set()  # constant terms whose operands are computed first: nodes that were kept mean terms, broadcasts are large
@@ -67,12 +67,12 @@ def _folded(order: Sequence[Term], roots: Sequence[Term], shared: AbstractSet[Te
     return made
 
 
-def _meant(term: Term, steps: list[Step]) -> Term:
+def _meant(term: Term, steps: list[CertificateStep]) -> Term:
     """What a node that was kept means; the node where it has no meaning."""
     found = meaning_of(term)
     if found is None:
         return term
-    steps.append(Step(MEANING, (term,), (found,)))
+    steps.append(CertificateStep(MEANING, (term,), (found,)))
     return found
 
 
@@ -83,7 +83,7 @@ def is_computable(term: Term) -> bool:
     return small and known and term.tensor.dtype.kind != "string"
 
 
-def _computed(term: Term, steps: list[Step]) -> Term:
+def _computed(term: Term, steps: list[CertificateStep]) -> Term:
     """The value of a term of constants; a number that fills it as a broadcast."""
     if not isinstance(term.type, TensorType) or term.tensor.dtype.kind == "string" or term.op.has("foreign"):
         return term
@@ -92,12 +92,12 @@ def _computed(term: Term, steps: list[Step]) -> Term:
     except CosetError:  # nothing here computes it
         return term
     if found is not term:
-        steps.append(Step(COMPUTED, (term,), (found,)))
+        steps.append(CertificateStep(COMPUTED, (term,), (found,)))
     number = _filling(found)
     if number is None:
         return found
     spread = make(BROADCAST, (number,), {"shape": found.tensor.dims, "broadcast_dimensions": ()})
-    steps.append(Step(COMPUTED, (spread,), (found,)))
+    steps.append(CertificateStep(COMPUTED, (spread,), (found,)))
     return spread
 
 
@@ -113,12 +113,14 @@ def _filling(term: Term) -> Term | None:
 # ---------------------------------------------------------------- the same elements, in another order or rounded otherwise
 
 
-def paired(one: AbstractSet[Term], other: AbstractSet[Term], computed: Sequence[Step], *, rounded: bool) -> list[tuple[Step, Term, Term]]:
+def paired(
+    one: AbstractSet[Term], other: AbstractSet[Term], computed: Sequence[CertificateStep], *, rounded: bool
+) -> list[tuple[CertificateStep, Term, Term]]:
     """For each constant that only one side has, one of the other that has its elements, as they are or in another order or shape: the step
     that says so, the other or the term that moves it, and the constant. `rounded`: whether values of the second side count that were
     rounded otherwise, where the steps `computed` say how to compute them."""
     sources = {step.right[0]: step.left[0] for step in computed if computes(step.left[0])}
-    found: list[tuple[Step, Term, Term]] = []
+    found: list[tuple[CertificateStep, Term, Term]] = []
     for side, rest, back in ((other, one, False), (one, other, True)):
         wanted = [term for term in _constants(side) if term not in rest]
         taken = {term for _, way, term in found for term in (term, *topological([way]))}
@@ -141,7 +143,7 @@ def paired(one: AbstractSet[Term], other: AbstractSet[Term], computed: Sequence[
     return found
 
 
-def _rounded(way: Term, wanted: Term, sources: Mapping[Term, Term]) -> Step | None:
+def _rounded(way: Term, wanted: Term, sources: Mapping[Term, Term]) -> CertificateStep | None:
     """The step that what one of two constants is computed from is the other but for roundings."""
     (leaf,) = (each for each in topological([way]) if not each.operands)
     if leaf in sources:
@@ -189,11 +191,11 @@ def _turned(value: Term, shape: Sequence[Dim]) -> Iterator[Term]:
             yield turned if list(shape) == wanted else make("stablehlo.reshape", (turned,), {"shape": tuple(shape)})
 
 
-def same_value(term: Term, wanted: Term, *, rounded: bool) -> Step | None:
+def same_value(term: Term, wanted: Term, *, rounded: bool) -> CertificateStep | None:
     """The step that a term of constants has the value of a constant, `rounded` otherwise at most; None where it has not."""
     value = _array(term)
     reason = None if value is None else _reason(term, value, wanted.attribute("value").array(), rounded=rounded and computes(term))
-    return None if reason is None or (term is wanted) else Step(reason, (term,), (wanted,))
+    return None if reason is None or (term is wanted) else CertificateStep(reason, (term,), (wanted,))
 
 
 def _reason(term: Term, value: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any], *, rounded: bool) -> str | None:
@@ -222,8 +224,13 @@ def _is_rounded(term: Term, value: np.ndarray[Any, Any], wanted: np.ndarray[Any,
 
 
 def recomputed(
-    classes: Iterable[Sequence[Term]], wanted: Sequence[Term], actual: Callable[[Term], Term], *, rounded: bool, known: Iterable[Step] = ()
-) -> Iterator[list[Step]]:
+    classes: Iterable[Sequence[Term]],
+    wanted: Sequence[Term],
+    actual: Callable[[Term], Term],
+    *,
+    rounded: bool,
+    known: Iterable[CertificateStep] = (),
+) -> Iterator[list[CertificateStep]]:
     """That terms of constants have the values of `wanted`: first of constants themselves, then of what moves them, and of numbers that fill
     a term, for those whom the ones before do not do. `classes`: terms that are known to be equal, of which one is computed; `actual`:
     what a term is in the programs, where others stand for their constants; `rounded`: whether values that were rounded otherwise count;
@@ -240,7 +247,7 @@ def recomputed(
     stated = {step.right[0] for step in known if step.reason in (COMPUTED, ROUNDED) and rounds(step.left[0])}
     own = list(_made_of_constants(classes, by_type, actual))
     for stored in (True, False):
-        found: list[Step] = []
+        found: list[CertificateStep] = []
         for members, made, value in own:
             places = [place for place in by_type.get(made.type, ()) if (place[0].op is CONSTANT) is stored and place[0] not in members]
             for place, wanted_value in places:
@@ -268,20 +275,20 @@ def _made_of_constants(
             yield members, made, value
 
 
-def _stating(reason: str, made: Term, place: Term, value: np.ndarray[Any, Any], stated: set[Term]) -> Iterator[Step]:
+def _stating(reason: str, made: Term, place: Term, value: np.ndarray[Any, Any], stated: set[Term]) -> Iterator[CertificateStep]:
     """The steps that a term has the value of a place, where no number is `stated` a second time."""
     is_rounded = rounds(made)
     if is_rounded and (place in stated or (not computes(place) and not stated.isdisjoint(topological([place])))):
         return
     if place.op is CONSTANT:
         stated |= {place} if is_rounded else set()
-        yield Step(reason, (made,), (place,))
+        yield CertificateStep(reason, (made,), (place,))
         return
     stored = hashed(constant(constant_of(value, place.tensor.dtype)))  # its value is in neither program
     if (rounds(place) or is_rounded) and stored in stated:
         return
     stated |= {place, stored} if is_rounded else {stored} if rounds(place) else set()
-    both = [Step(COMPUTED, (place,), (stored,)), Step(reason, (made,), (stored,))]
+    both = [CertificateStep(COMPUTED, (place,), (stored,)), CertificateStep(reason, (made,), (stored,))]
     if computes(place) or not is_rounded:
         yield from both
     elif stored.attribute("value").array().size <= INLINE_ELEMENTS:  # else no line says it
@@ -291,7 +298,7 @@ def _stating(reason: str, made: Term, place: Term, value: np.ndarray[Any, Any], 
 
 def _spread_number(
     members: Sequence[Term], made: Term, numbers: Mapping[tuple[Any, bytes], Term], actual: Callable[[Term], Term]
-) -> list[Step]:
+) -> list[CertificateStep]:
     """The steps that what is computed is one of the numbers in every place, where it is: counts of elements are such."""
     value = _array(actual(made)) if numbers and computes(made) and made.tensor.rank and made.op.name != BROADCAST else None
     if value is None or not value.size or (value.reshape(-1) != value.reshape(-1)[0]).any():
@@ -301,12 +308,12 @@ def _spread_number(
     if spread is None or spread in members:
         return []
     stored = hashed(constant(constant_of(value, made.tensor.dtype)))
-    return [Step(COMPUTED, (made,), (stored,)), Step(COMPUTED, (spread,), (stored,))]
+    return [CertificateStep(COMPUTED, (made,), (stored,)), CertificateStep(COMPUTED, (spread,), (stored,))]
 
 
-def numbers_in(meanings: Iterable[Term]) -> list[Step]:
+def numbers_in(meanings: Iterable[Term]) -> list[CertificateStep]:
     """The steps from what definitions compute of small constants of whole numbers and truths, as places and axes are, to their values."""
-    steps: list[Step] = []
+    steps: list[CertificateStep] = []
     known: dict[Term, bool] = {}  # terms of constants alone -> whether one of them lists something, as no iota does
     for term in topological(meanings):
         whole = isinstance(term.type, TensorType) and term.tensor.dtype.kind in ("int", "uint", "bool") and term.type.static is not None
@@ -317,7 +324,7 @@ def numbers_in(meanings: Iterable[Term]) -> list[Step]:
         elif term.operands and is_computable(term) and all(operand in known for operand in term.operands):
             known[term] = any(known[operand] for operand in term.operands)
             if known[term] and term.op.name != BROADCAST and (value := _value(term)) is not None:
-                steps.append(Step(COMPUTED, (term,), (value,)))
+                steps.append(CertificateStep(COMPUTED, (term,), (value,)))
     return steps
 
 

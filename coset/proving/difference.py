@@ -22,7 +22,7 @@ SHOWN = 40  # letters of an attribute that is shown
 
 
 @dataclass(frozen=True)
-class Node:
+class DescribedNode:
     """A term in words: `place` is its number among the `of` ops of its program, operands first; `name` what its source calls its value,
     or, where that has no name, the first one that has and is computed from it (`toward`)."""
 
@@ -44,8 +44,8 @@ class Parting:
     place, where one is seen, and `apart` what tells the two from each other. `others`: nodes of the first program of which the same is
     true. `values`: what both nodes give."""
 
-    here: Node
-    there: Node | None
+    here: DescribedNode
+    there: DescribedNode | None
     apart: Sequence[str]
     others: int
     values: Feed
@@ -127,7 +127,7 @@ class _Side:
                     names.setdefault(put.known[term], name)
         return _Side(same, {outputs.get(name, name): term for name, term in same.outputs}, names)
 
-    def node(self, term: Term) -> Node:
+    def node(self, term: Term) -> DescribedNode:
         """A term in words."""
         ops = [each for each in self.program.terms() if not each.op.has("leaf")]
         place = ops.index(term) + 1 if term in ops else 0
@@ -138,7 +138,7 @@ class _Side:
                 above.add(each)
                 named = each if named is None and each in self.names else named
         name = None if named is None else self.names[named]
-        return Node(describe(term), name, named is not term and named is not None, place, len(ops), str(term.type))
+        return DescribedNode(describe(term), name, named is not term and named is not None, place, len(ops), str(term.type))
 
     def value(self, term: Term, feed: Feed) -> Any:
         """What a term gives."""

@@ -13,12 +13,12 @@ from coset.ir.specialized import sized
 from coset.ir.term import Term
 from coset.ir.types import TensorType, Type
 from coset.prove.contents import inner_symbols, renamed
-from coset.proving.refute import Names
+from coset.proving.refute import PairedNames
 
 UNNAMED = "unnamed.dim"  # a dim that no input has
 
 
-def paired(before: Program, after: Program, pairs: Mapping[str, str]) -> tuple[Names, Sequence[Term]]:
+def paired(before: Program, after: Program, pairs: Mapping[str, str]) -> tuple[PairedNames, Sequence[Term]]:
     """Inputs and outputs in pairs: as the user says, by name where both have the same names, else by order. Where one program has more
     inputs, those that nothing reads and that the other has under no name are in no pair; the second program's are given back.
 
@@ -31,7 +31,7 @@ def paired(before: Program, after: Program, pairs: Mapping[str, str]) -> tuple[N
         alone = _without(before.unread(), {*given[1], *pairs.values()}), _without(after.unread(), {*given[0], *pairs})
     inputs = [[(name, term.type) for name, term in each.items() if term not in left] for each, left in zip(given, alone, strict=True)]
     outputs = [[(name, sized(term.type, _unnamed(program))) for name, term in program.outputs] for program in (before, after)]
-    return Names(_by_name("inputs", pairs, *inputs), _by_name("outputs", pairs, *outputs)), alone[1]
+    return PairedNames(_by_name("inputs", pairs, *inputs), _by_name("outputs", pairs, *outputs)), alone[1]
 
 
 def _unnamed(program: Program) -> Mapping[str, Dim]:
@@ -76,7 +76,7 @@ def _by_name(what: str, pairs: Mapping[str, str], one: Sequence[tuple[str, Type]
     return {name: said[name] for name, _ in other if said[name] != name}
 
 
-def in_order(before: Program, after: Program, names: Names) -> Program:
+def in_order(before: Program, after: Program, names: PairedNames) -> Program:
     """The second program with the names and in the order of the first."""
     same = renamed(after, names.inputs, names.outputs)
     outputs = dict(same.outputs)

@@ -23,7 +23,7 @@ from coset.ir.types import TensorType
 from coset.proving.constants import Goal, in_one_form, is_large, numbers_in, paired, recomputed, same_value, wanted_constants
 from coset.proving.meanings import meaning_of
 from coset.proving.parts import PARTS, down, in_parts
-from coset.proving.steps import COMPUTED, MEANING, ROUNDED, Mapped, Replay, Step, Uncertified, replay
+from coset.proving.steps import COMPUTED, MEANING, ROUNDED, CertificateStep, Mapped, Replay, Uncertified, replay
 
 PIECE = Limits(seconds=20.0, nodes=50_000, iterations=6)
 SOON = 2.5  # s of a first look at a piece: rules that find it at all find most of it soon, and what they do not may be found by parts
@@ -39,7 +39,7 @@ Alike = Callable[[Sequence[Goal]], Sequence[Goal]]
 
 def join(
     goals: Sequence[Goal], phases: Sequence[Phase], *, limits: Limits = PIECE, alike: Alike | None = None, means: Means = meaning_of
-) -> list[Step]:
+) -> list[CertificateStep]:
     """The steps that join each pair, by the rules of `phases`; exact ones are tried alone first. `means`: what definitions may be used.
 
     Raises:
@@ -101,7 +101,9 @@ def in_order(goals: Sequence[Goal]) -> list[Goal]:
     return [(pairs[term], term) for term in orders[1] if term in pairs]
 
 
-def _with_own_constants(goals: Sequence[Goal], computed: Sequence[Step], *, rounded: bool) -> tuple[list[Goal], list[Step], list[Step]]:
+def _with_own_constants(
+    goals: Sequence[Goal], computed: Sequence[CertificateStep], *, rounded: bool
+) -> tuple[list[Goal], list[CertificateStep], list[CertificateStep]]:
     """The goals, constants of the second side that are such of the first but for roundings replaced by those; the steps about constants
     that are moved, and those about the ones that were replaced. `computed`: how constants are computed."""
     one, other = (set(topological(side)) for side in zip(*goals, strict=True))
@@ -117,13 +119,13 @@ class _Joining:
     goals: Sequence[Goal]
     tries: Sequence[Sequence[Phase]]
     limits: Limits
-    moved: Sequence[Step]  # constants of one side as movements of some of the other
+    moved: Sequence[CertificateStep]  # constants of one side as movements of some of the other
     rounded: bool  # whether values may be rounded otherwise
     phases: Sequence[Phase]  # all, with that of what is moved down
     means: Means
     sides: tuple[AbstractSet[Term], AbstractSet[Term]] = field(init=False)
     shared: AbstractSet[Term] = field(init=False)
-    solved: dict[Hashable, list[Step] | None] = field(default_factory=dict)
+    solved: dict[Hashable, list[CertificateStep] | None] = field(default_factory=dict)
     at: tuple[dict[Term, int], dict[Term, int]] = field(default_factory=lambda: ({}, {}))  # of each side: joined pairs by number
     ends: list[Term] = field(default_factory=list)  # of joined pairs: the left terms
     stuck: list[Goal] = field(default_factory=list)  # pairs that were not joined
@@ -134,7 +136,7 @@ class _Joining:
         self.sides = (set(topological(one for one, _ in self.goals)), set(topological(other for _, other in self.goals)))
         self.shared = self.sides[0] & self.sides[1]
 
-    def whole(self) -> list[Step]:
+    def whole(self) -> list[CertificateStep]:
         """The steps, everything in one search.
 
         Raises:
@@ -148,11 +150,11 @@ class _Joining:
             raise Uncertified(f"the two programs are not seen to be equal: {len(self.ends)} pairs of terms were joined{first}")
         return steps
 
-    def by_pieces(self, pairs: Sequence[Goal]) -> list[Step] | None:
+    def by_pieces(self, pairs: Sequence[Goal]) -> list[CertificateStep] | None:
         """The steps, piece by piece: what lies between the pairs, and the goals; None where a goal is not joined."""
         if not pairs:
             return None
-        steps: dict[Step, None] = {}
+        steps: dict[CertificateStep, None] = {}
         for one, other in pairs:
             found = self._pair(one, other)
             if found is None:
@@ -173,13 +175,13 @@ class _Joining:
             steps.update(dict.fromkeys(found))
         return list(steps)
 
-    def _pair(self, one: Term, other: Term) -> list[Step] | None:
+    def _pair(self, one: Term, other: Term) -> list[CertificateStep] | None:
         """The steps that join two terms: of one kind by their operands, else, or where those are not equal, from the pairs below; where
         that does not do, from those of them that are more than arithmetic, and from those that are below the ones next to it."""
         if self._are_joined(one, other):
             return []
         if kind_of(one) == kind_of(other) and len(one.operands) == len(other.operands):
-            found: list[Step] = []
+            found: list[CertificateStep] = []
             for pair in zip(one.operands, other.operands, strict=True):
                 steps = [] if self._are_joined(*pair) else self._piece(*pair, _StandIns(self.shared, self.ends))
                 if steps is None:
@@ -208,10 +210,10 @@ class _Joining:
     def _are_joined(self, one: Term, other: Term) -> bool:
         return one is other or (one in self.at[0] and self.at[0][one] == self.at[1].get(other))
 
-    def _piece(self, one: Term, other: Term, stand: _StandIns) -> list[Step] | None:
+    def _piece(self, one: Term, other: Term, stand: _StandIns) -> list[CertificateStep] | None:
         goal = (stand.cut(one, self.at[0]), stand.cut(other, self.at[1]))
         moved = [
-            Step(step.reason, tuple(map(stand.over, step.left)), tuple(map(stand.over, step.right)))
+            CertificateStep(step.reason, tuple(map(stand.over, step.left)), tuple(map(stand.over, step.right)))
             for step in self.moved
             if step.left[0].operands[0] in stand.known and step.right[0] in stand.known
         ]
@@ -226,9 +228,9 @@ class _Joining:
         self.failures += found is None
         return None if found is None else [put.step(step) for step in found]
 
-    def _reused(self, steps: Sequence[Step], put: Mapped) -> list[Step] | None:
+    def _reused(self, steps: Sequence[CertificateStep], put: Mapped) -> list[CertificateStep] | None:
         """The steps of an equal piece at this one; None where the constants here have other values than they speak of."""
-        found: list[Step] = []
+        found: list[CertificateStep] = []
         for step in map(put.step, steps):
             checked = same_value(step.left[0], step.right[0], rounded=self.rounded) if step.reason in (COMPUTED, ROUNDED) else step
             if checked is None:
@@ -236,7 +238,9 @@ class _Joining:
             found.append(checked)
         return found
 
-    def _searched(self, goals: Sequence[Goal], moved: Sequence[Step], actual: Callable[[Term], Term]) -> list[Step] | None:
+    def _searched(
+        self, goals: Sequence[Goal], moved: Sequence[CertificateStep], actual: Callable[[Term], Term]
+    ) -> list[CertificateStep] | None:
         """The steps that join the goals; `actual`: what a term is in the programs."""
         if all(one is other for one, other in goals):
             return []
@@ -251,7 +255,9 @@ class _Joining:
                 return found
         return None
 
-    def _in_parts(self, goals: Sequence[Goal], begun: Sequence[Step], actual: Callable[[Term], Term], limits: Limits) -> list[Step] | None:
+    def _in_parts(
+        self, goals: Sequence[Goal], begun: Sequence[CertificateStep], actual: Callable[[Term], Term], limits: Limits
+    ) -> list[CertificateStep] | None:
         """The steps that join the goals, of which one side is put together, part by part, and of others behind what slices, reshapes and
         transposes become further down; None where nothing is moved down, or that does not do."""
         phase = down(self.phases)
@@ -274,7 +280,9 @@ class _Joining:
                     played.add(step)
         return played.slice(goals) if played.joins(goals) else None
 
-    def _by_rules(self, goals: Sequence[Goal], given: Sequence[Step], actual: Callable[[Term], Term], limits: Limits) -> list[Step] | None:
+    def _by_rules(
+        self, goals: Sequence[Goal], given: Sequence[CertificateStep], actual: Callable[[Term], Term], limits: Limits
+    ) -> list[CertificateStep] | None:
         """The steps that join the goals by the rules, from those that are `given` on."""
         begun = list(given)
         roots = list(dict.fromkeys(term for goal in goals for term in goal))
@@ -295,14 +303,14 @@ class _Joining:
         return None
 
 
-def _values(played: Replay, goals: Sequence[Goal], actual: Callable[[Term], Term], *, rounded: bool) -> list[Step]:
+def _values(played: Replay, goals: Sequence[Goal], actual: Callable[[Term], Term], *, rounded: bool) -> list[CertificateStep]:
     """Steps about constants that one side has and the other computes, which are entered into what was played."""
     wanted = wanted_constants(goals, [step.right[0] for step in played.steps if step.reason == MEANING])
     if not wanted:
         return []
     closure = played.closure
     classes = [[closure.terms[number] for number in members] for members in closure.members if members]
-    found: list[Step] = []
+    found: list[CertificateStep] = []
     for steps in recomputed(classes, wanted, actual, rounded=rounded, known=played.steps):
         for step in steps:
             played.add(step)
@@ -375,15 +383,15 @@ def is_anchor(term: Term) -> bool:
     return bool(term.operands) and not plain and isinstance(term.type, TensorType) and not term.op.has("foreign")
 
 
-def _meanings(one: AbstractSet[Term], other: AbstractSet[Term], means: Means) -> list[Step]:
+def _meanings(one: AbstractSet[Term], other: AbstractSet[Term], means: Means) -> list[CertificateStep]:
     """What the terms mean that only one side has, by their ops' definitions, down to ops without one."""
     stack = [term for side, rest in ((one, other), (other, one)) for term in topological(side) if term in side and term not in rest]
-    found: dict[Term, Step] = {}
+    found: dict[Term, CertificateStep] = {}
     while stack:
         term = stack.pop()
         if term in found or (meaning := means(term)) is None:
             continue
-        found[term] = Step(MEANING, (term,), (meaning,))
+        found[term] = CertificateStep(MEANING, (term,), (meaning,))
         stack += [get(meaning, index) for index in range(len(meaning.operands))] if meaning.op is TUPLE else []
         stack += [inner for inner in topological([meaning]) if inner not in found and inner is not term]
     return [*found.values(), *numbers_in(step.right[0] for step in found.values())]

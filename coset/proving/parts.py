@@ -11,7 +11,7 @@ from coset.egraph.request import Phase
 from coset.ir.dims import Dim
 from coset.ir.term import Term, make, rebuild
 from coset.proving.constants import Goal
-from coset.proving.steps import Step, said
+from coset.proving.steps import CertificateStep, said
 from coset.rules.rule import Rule
 
 CONCATENATE, SLICE, RESHAPE, TRANSPOSE = (f"stablehlo.{name}" for name in ("concatenate", "slice", "reshape", "transpose"))
@@ -39,10 +39,10 @@ def down(phases: Iterable[Phase]) -> Phase:
     return Phase(PARTS, tuple(rule for name, rule in rules if name == PARTS or re.split(r"[\[#*]", rule.name)[0] in DOWN))
 
 
-def in_parts(goals: Iterable[Goal], rules: Mapping[str, Rule], meaning: Meaning) -> tuple[list[Step], list[Goal]]:
+def in_parts(goals: Iterable[Goal], rules: Mapping[str, Rule], meaning: Meaning) -> tuple[list[CertificateStep], list[Goal]]:
     """The steps to the terms of each goal as parts side by side, where one of them is put together, perhaps moved afterwards, and the pairs
     of parts, which are looked at in the same way; goals of which neither term is stay as they are. `meaning`: what a term is defined as."""
-    steps: list[Step] = []
+    steps: list[CertificateStep] = []
     found: list[Goal] = []
     waiting = list(goals)[::-1]
     parts = 0
@@ -77,7 +77,7 @@ def _moved_from(term: Term, meaning: Meaning) -> tuple[list[Term], Term]:
             return chain, term
 
 
-def moved_back(whole: Term, chain: Sequence[Term], rules: Mapping[str, Rule]) -> tuple[Term, list[Step]]:
+def moved_back(whole: Term, chain: Sequence[Term], rules: Mapping[str, Rule]) -> tuple[Term, list[CertificateStep]]:
     """What the reshapes and transposes of `chain`, from the last one to the first, move to `whole`, and the steps that they do."""
     backs = [whole]
     for each in chain:
@@ -98,7 +98,7 @@ def moved_back(whole: Term, chain: Sequence[Term], rules: Mapping[str, Rule]) ->
     return backs[-1], steps
 
 
-def _nested(joined: Term, rules: Mapping[str, Rule]) -> list[Step]:
+def _nested(joined: Term, rules: Mapping[str, Rule]) -> list[CertificateStep]:
     """The steps to the first of many parts side by side, and the last one beside them, and so on."""
     beside = [rule for name, rule in rules.items() if "side_by_side" in name and len(rule.pairs[0][0].operands) > 2]
     steps = []
@@ -109,7 +109,7 @@ def _nested(joined: Term, rules: Mapping[str, Rule]) -> list[Step]:
     return steps
 
 
-def _sliced(whole: Term, like: Term, rules: Mapping[str, Rule]) -> tuple[list[Term], list[Step]]:
+def _sliced(whole: Term, like: Term, rules: Mapping[str, Rule]) -> tuple[list[Term], list[CertificateStep]]:
     """The parts of a term that is cut as another one is put together, and the steps that they are it."""
     axis, rank = like.attribute("dimension"), whole.tensor.rank
     ends: list[Dim] = [0]

@@ -30,7 +30,7 @@ from coset.job.phases import permitted_phases, with_witnesses
 from coset.prove.certificate import Certificate
 from coset.prove.certificate_file import packed
 from coset.prove.contents import by_content, dims_by_content
-from coset.prove.fields import Identity, Refused, identical
+from coset.prove.fields import Identity, NoQuotient, identical
 from coset.proving.alike import by_values, drawn
 from coset.proving.certify import accepted, certificate_of
 from coset.proving.constants import Goal
@@ -38,10 +38,10 @@ from coset.proving.interface import in_order, paired
 from coset.proving.join import PIECE, join
 from coset.proving.meanings import meaning_within
 from coset.proving.reach import reach_alike
-from coset.proving.refute import Fails, Pair
+from coset.proving.refute import Fails, ProgramPair
 from coset.proving.rounded import in_an_order
 from coset.proving.sizes import require_one_size, with_shared_dims
-from coset.proving.steps import Step, Uncertified
+from coset.proving.steps import CertificateStep, Uncertified
 from coset.rules.equation import Numerics
 from coset.rules.ranges import class_of
 from coset.rules.rule import permitted
@@ -92,7 +92,7 @@ def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
     read = time.perf_counter()
     asked.progress("comparing them on drawn inputs")
     given = {**sampled_sizes(before), **asked.dims}
-    pair = Pair((asked.before, asked.after), replace(before, inputs=(*before.inputs, *spare)), after, names, given)
+    pair = ProgramPair((asked.before, asked.after), replace(before, inputs=(*before.inputs, *spare)), after, names, given)
     seconds = {"read": read - started}
     try:
         # steps that are looked for may except as much: what differs so is refuted where there are none
@@ -121,7 +121,7 @@ def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
 
 
 def _without_steps(
-    asked: Proving, before: Program, pair: Pair, binding: Mapping[str, int], reason: str, seconds: dict[str, float], compared: float
+    asked: Proving, before: Program, pair: ProgramPair, binding: Mapping[str, int], reason: str, seconds: dict[str, float], compared: float
 ) -> dict[str, Any]:
     """The answer where no steps were found, for some `reason`: by finite fields, or by inputs on which the programs differ."""
     exact = asked.numerics == "exact"
@@ -149,7 +149,7 @@ def unanswered(reason: str) -> dict[str, Any]:
     return {"answer": UNKNOWN, "method": "search", "reason": reason, "certificate": None, "counterexample": None, "seconds": {}}
 
 
-def _refuted(asked: Proving, pair: Pair, report: CheckReport, seconds: dict[str, float]) -> dict[str, Any]:
+def _refuted(asked: Proving, pair: ProgramPair, report: CheckReport, seconds: dict[str, float]) -> dict[str, Any]:
     started = time.perf_counter()
     asked.progress("looking for the first node that differs")
     found = pair.refuted(report, asked.counterexample)
@@ -173,7 +173,7 @@ def _identity(before: Program, after: Program) -> Identity | None:
         return None
     try:
         found = [identical(one, other) for one, other in goals]
-    except (Refused, CosetError):
+    except (NoQuotient, CosetError):
         return None
     shown = [each for each in found if each is not None and not each.denominator]
     if not shown or len(shown) != len(found) or not reach_alike(goals):
@@ -181,7 +181,9 @@ def _identity(before: Program, after: Program) -> Identity | None:
     return Identity(min(each.points for each in shown), sum(each.error for each in shown))
 
 
-def _shown(asked: Proving, own: OwnRules, before: Program, pair: Pair, binding: Mapping[str, int]) -> tuple[Certificate, dict[str, Any]]:
+def _shown(
+    asked: Proving, own: OwnRules, before: Program, pair: ProgramPair, binding: Mapping[str, int]
+) -> tuple[Certificate, dict[str, Any]]:
     """A certificate that the checker accepts, and what it says of it. `binding`: numbers for dims, to look at values.
 
     Raises:
@@ -195,7 +197,7 @@ def _shown(asked: Proving, own: OwnRules, before: Program, pair: Pair, binding: 
     first, second = dims_by_content(one), dims_by_content(other)
     limits = Limits(seconds=asked.seconds, nodes=PIECE.nodes, iterations=PIECE.iterations)
 
-    def show(second: Program, goals: Sequence[Goal]) -> list[Step]:
+    def show(second: Program, goals: Sequence[Goal]) -> list[CertificateStep]:
         feeds = chain(drawn(pair.before, binding), drawn(pair.before, asked.dims))
         alike = partial(by_values, first, second, feeds)
         return join(goals, phases, limits=limits, alike=alike, means=partial(meaning_within, numerics=asked.numerics))

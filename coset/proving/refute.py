@@ -45,7 +45,7 @@ class Fails(Exception):
 
 
 @dataclass(frozen=True)
-class Names:
+class PairedNames:
     """What inputs and outputs of the second program are called in the first, where that is another name."""
 
     inputs: Mapping[str, str]
@@ -88,13 +88,13 @@ def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
 
 
 @dataclass(frozen=True)
-class Pair:
+class ProgramPair:
     """Two programs that were read from these files."""
 
     files: tuple[Path, Path]
     before: Program
     after: Program
-    names: Names
+    names: PairedNames
     dims: Mapping[str, int]
 
     @cached_property

@@ -12,11 +12,11 @@ from coset.prove.certificate import Certificate
 from coset.prove.folded import leaves_of
 from coset.proving.constants import rounds
 from coset.proving.parts import UNDONE, moved_back
-from coset.proving.steps import APART, COMPUTED, ROUNDED, Step, Uncertified
+from coset.proving.steps import APART, COMPUTED, ROUNDED, CertificateStep, Uncertified
 from coset.rules.rule import Rule
 
 
-def numbers_first(steps: Sequence[Step], rules: Mapping[str, Rule]) -> list[Step]:
+def numbers_first(steps: Sequence[CertificateStep], rules: Mapping[str, Rule]) -> list[CertificateStep]:
     """The same steps, those about constants first, and before them what sets constants apart. Where a constant that one program reshapes or
     transposes is what the other computes but for roundings, or moves from what is, it is the constant itself that is, of what is computed
     moved back: a moved one stands for something already."""
@@ -24,17 +24,17 @@ def numbers_first(steps: Sequence[Step], rules: Mapping[str, Rule]) -> list[Step
     inexact = _inexact(numbers)
     rests = {step for step in numbers if not inexact.isdisjoint(leaves_of(step.left[0]))}  # on what rounds
     moved = {step.right[0]: step for step in numbers if step.reason == COMPUTED and _is_moved(step.left[0]) and step not in rests}
-    before: dict[Term, list[Step]] = {}  # what says what a constant is
-    further: dict[Step, list[Step]] = {}
+    before: dict[Term, list[CertificateStep]] = {}  # what says what a constant is
+    further: dict[CertificateStep, list[CertificateStep]] = {}
     for step in numbers:
         home = moved.get(step.right[0]) if rounds(step.left[0]) or step in rests else None
         if home is not None:
             step, *back = _moved_back(step, home.left[0], rules)
             further[step] = back
         before.setdefault(step.right[0], []).append(step)
-    ordered: dict[Step, None] = {}
+    ordered: dict[CertificateStep, None] = {}
     waiting = [(step, False) for told in reversed(before.values()) for step in reversed(told)]
-    entered: set[Step] = set()
+    entered: set[CertificateStep] = set()
     while waiting:
         step, ready = waiting.pop()
         if ready:
@@ -49,7 +49,10 @@ def numbers_first(steps: Sequence[Step], rules: Mapping[str, Rule]) -> list[Step
 
 
 def in_an_order(
-    steps: Sequence[Step], phases: Sequence[Phase], write: Callable[[Sequence[Step]], Certificate], check: Callable[[Certificate], Any]
+    steps: Sequence[CertificateStep],
+    phases: Sequence[Phase],
+    write: Callable[[Sequence[CertificateStep]], Certificate],
+    check: Callable[[Certificate], Any],
 ) -> tuple[Certificate, Any]:
     """The certificate that `write` makes of the steps and `check` accepts, and what that says of it: in the order in which they were found,
     else with those about constants first. `phases`: of the rules that the steps are of.
@@ -70,7 +73,7 @@ def in_an_order(
             raise refused from None
 
 
-def _inexact(numbers: Sequence[Step]) -> set[Term]:
+def _inexact(numbers: Sequence[CertificateStep]) -> set[Term]:
     """The constants that are computed with roundings, or moved from such."""
     found = {step.right[0] for step in numbers if rounds(step.left[0])}
     users: dict[Term, list[Term]] = {}
@@ -94,11 +97,11 @@ def _is_moved(term: Term) -> bool:
     return False
 
 
-def _moved_back(step: Step, home: Term, rules: Mapping[str, Rule]) -> list[Step]:
+def _moved_back(step: CertificateStep, home: Term, rules: Mapping[str, Rule]) -> list[CertificateStep]:
     """That a term moved back is the constant that `home` moves, as the step says of it, and the steps from that moved so to the term."""
     chain = []
     while home.op is not CONSTANT:
         chain.append(home)
         home = home.operands[0]
     back, steps = moved_back(step.left[0], chain, rules)
-    return [Step(step.reason, (back,), (home,)), *steps]
+    return [CertificateStep(step.reason, (back,), (home,)), *steps]

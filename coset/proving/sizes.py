@@ -11,19 +11,19 @@ from coset.ir.specialized import sized
 from coset.ir.term import Term, exact_key, topological
 from coset.prove.contents import all_symbols, all_terms, inner_symbols, introduced, one_result, resized
 from coset.proving.constants import Goal
-from coset.proving.steps import DIMS, Step, Uncertified
+from coset.proving.steps import DIMS, CertificateStep, Uncertified
 
-Show = Callable[[Program, Sequence[Goal]], Sequence[Step]]
+Show = Callable[[Program, Sequence[Goal]], Sequence[CertificateStep]]
 """The steps that join each pair of terms, the second ones of this program; raises `Uncertified`."""
 SIZED_TWICE = "the programs compute a dim of their outputs in two ways"
 
 
-def with_shared_dims(before: Program, after: Program, show: Show, chosen: Sequence[Term] = ()) -> tuple[list[Step], Program]:
+def with_shared_dims(before: Program, after: Program, show: Show, chosen: Sequence[Term] = ()) -> tuple[list[CertificateStep], Program]:
     """`after` with the names of `before` for the dims of nodes that are seen to be the same, and the steps that say so. `chosen`: terms
     that earlier steps join with the roots of `before`, and that are nearer to those of `after`."""
     own = set(inner_symbols(before))
     nearer = {term.type: term for term in topological(chosen) if introduced(term, own)}
-    steps: list[Step] = []
+    steps: list[CertificateStep] = []
     while unknown := [name for name in inner_symbols(after) if name not in own]:
         pairs = _level(before, after, own, set(unknown))
         sizes = one_result(pairs, unknown)
@@ -34,7 +34,7 @@ def with_shared_dims(before: Program, after: Program, show: Show, chosen: Sequen
             steps += show(after, goals)
         except Uncertified:
             break
-        steps.append(Step(DIMS, *zip(*pairs, strict=True)))
+        steps.append(CertificateStep(DIMS, *zip(*pairs, strict=True)))
         after = resized(after, sizes)
     return list(dict.fromkeys(steps)), after
 

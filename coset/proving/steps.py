@@ -24,7 +24,7 @@ class Uncertified(CosetError):
 
 
 @dataclass(frozen=True)
-class Step:
+class CertificateStep:
     """Each of `left` equals that of `right` at its place: by a rule; or, of one term, because it is `computed` (the right is its value),
     `rounded` (its value but for roundings) or a node that was kept, whose `meaning` the right one is. `apart`: the first of `left` becomes
     the right one where the others of the program after use it. `cited`: terms that show facts about
@@ -36,11 +36,11 @@ class Step:
     cited: tuple[Term, ...] = ()
 
 
-def said(rule: Rule, root: Term) -> Step | None:
+def said(rule: Rule, root: Term) -> CertificateStep | None:
     """The rule at `root`; None where it does not hold there."""
     found = matched(rule, (root,))
     decision = None if found is None else decided(rule, *found)
-    return None if found is None or decision is None else Step(rule, (root,), right_sides(rule, decision, found[1]))
+    return None if found is None or decision is None else CertificateStep(rule, (root,), right_sides(rule, decision, found[1]))
 
 
 COMPUTED, ROUNDED, MEANING, ENTERED, DIMS, APART = "computed", "rounded", "meaning", "entered", "dims", "apart"
@@ -53,11 +53,11 @@ Goals = Sequence[tuple[Term, Term]]
 class Replay:
     """What a search found, as equations in order: those that were `entered`, then instances of rules; and what they join."""
 
-    steps: list[Step]
+    steps: list[CertificateStep]
     closure: Closure = field(default_factory=Closure)
     rests: dict[int, set[int]] = field(default_factory=dict)  # step -> earlier ones that show the facts that it asks for
 
-    def add(self, step: Step) -> None:
+    def add(self, step: CertificateStep) -> None:
         """One more step at the end, if the facts that it asks for are shown."""
         self.steps.append(step)
         self._play(len(self.steps) - 1)
@@ -78,7 +78,7 @@ class Replay:
         """True when each pair is joined."""
         return all(self.closure.same(*goal) for goal in goals)
 
-    def slice(self, goals: Goals) -> list[Step]:
+    def slice(self, goals: Goals) -> list[CertificateStep]:
         """The steps that join each pair, in order."""
         numbers: set[int] = set()
         waiting = list(self.closure.explain(goals))
@@ -90,10 +90,10 @@ class Replay:
         return [self.steps[number] for number in sorted(numbers)]
 
 
-def replay(found: Saturation, goals: Goals, entered: Sequence[Step] = ()) -> Replay:
+def replay(found: Saturation, goals: Goals, entered: Sequence[CertificateStep] = ()) -> Replay:
     """The log of a search played again; a search that was ended from outside has none."""
     logged = () if found.decoder is None else found.decoder.instances()
-    instances = (Step(each.rule, *zip(*each.pairs, strict=True)) for each in logged)
+    instances = (CertificateStep(each.rule, *zip(*each.pairs, strict=True)) for each in logged)
     played = Replay([*entered, *instances])
     played.closure.enter(term for goal in goals for term in goal)
     for number in range(len(played.steps)):
@@ -101,7 +101,7 @@ def replay(found: Saturation, goals: Goals, entered: Sequence[Step] = ()) -> Rep
     return played
 
 
-def slices_of(found: Saturation, every: Sequence[Goals], entered: Sequence[Step] = ()) -> list[list[Step]]:
+def slices_of(found: Saturation, every: Sequence[Goals], entered: Sequence[CertificateStep] = ()) -> list[list[CertificateStep]]:
     """For each list of goals the steps that join its pairs: of those that were `entered` as equalities, then instances in the order of the
     search.
 
@@ -114,7 +114,7 @@ def slices_of(found: Saturation, every: Sequence[Goals], entered: Sequence[Step]
     return list(map(played.slice, every))
 
 
-def _facts(step: Step, closure: Closure) -> list[tuple[Term, Term]] | None:
+def _facts(step: CertificateStep, closure: Closure) -> list[tuple[Term, Term]] | None:
     """The pairs of equal terms that show the facts which a step asks for, by the steps so far; None where they are not shown."""
     facts = [] if isinstance(step.reason, str) else [each for each in step.reason.facts if each[0] not in DERIVED]
     if not facts:
@@ -156,9 +156,9 @@ class Mapped:
                 stack += [(operand, False) for operand in term.operands if operand not in self.known]
         return tuple(self.known[term] for term in terms)
 
-    def step(self, step: Step) -> Step:
+    def step(self, step: CertificateStep) -> CertificateStep:
         """The same step over what its terms become."""
-        return Step(step.reason, self.all(step.left), self.all(step.right), self.all(step.cited))
+        return CertificateStep(step.reason, self.all(step.left), self.all(step.right), self.all(step.cited))
 
 
 def hashed_value(term: Term) -> Term:

@@ -23,7 +23,7 @@ from coset.proving.interface import in_order, paired
 from coset.proving.join import joined_apart, kind_of
 from coset.proving.parts import PARTS
 from coset.proving.prints import Shelf, known_by
-from coset.proving.refute import Names
+from coset.proving.refute import PairedNames
 from coset.reporting.drawing import side_by_side
 from coset.reporting.matching import CHANGED, KEPT, NEW, REMOVED, Match, beside
 
@@ -43,7 +43,7 @@ class Compared:
     programs: tuple[Program, Program]
     names: tuple[Mapping[Term, str], Mapping[Term, str]]
     match: Match
-    interface: Names | None
+    interface: PairedNames | None
 
     def graphs(self) -> dict[str, Any]:
         """Both as the page draws them."""

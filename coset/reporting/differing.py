@@ -17,7 +17,7 @@ from coset.comparing.samples import with_samples
 from coset.ir.program import Program
 from coset.job.answer import save
 from coset.optimizing.hub_pipeline import compare_files
-from coset.proving.refute import Names, Pair
+from coset.proving.refute import PairedNames, ProgramPair
 from coset.reporting.compare import compared, summary
 from coset.reporting.page import diff_page
 
@@ -61,11 +61,11 @@ def differing(asked: Asked) -> dict[str, Any]:
     return said
 
 
-def _parting(asked: Asked, one: Program, other: Program, report: CheckReport, names: Names | None) -> dict[str, Any] | None:
+def _parting(asked: Asked, one: Program, other: Program, report: CheckReport, names: PairedNames | None) -> dict[str, Any] | None:
     """The first value that differs, where outputs do and their names say which."""
     if report.ok or names is None or not all(each.output for each in report.differences):
         return None
-    pair = Pair((Path(asked.first), Path(asked.second)), one, other, names, asked.dims)
+    pair = ProgramPair((Path(asked.first), Path(asked.second)), one, other, names, asked.dims)
     found: dict[str, Any] = pair.refuted(report, None)["first_difference"]
     return found
 

@@ -10,7 +10,7 @@ from coset.extract.priced import Priced, priced
 from coset.ir.evaluate import describe
 from coset.ir.program import Program
 from coset.ir.term import Term
-from coset.reporting.graph import Side, aligned, graph_of
+from coset.reporting.graph import DrawnSide, aligned, graph_of
 from coset.reporting.matching import Match, called, matched
 from coset.searching.regionwise import Solved
 from coset.searching.task import Task, wanted_roots
@@ -40,8 +40,8 @@ def side_by_side(
     programs: tuple[Program, Program], names: tuple[Mapping[Term, str], Mapping[Term, str]], match: Match, prices: Sequence[Priced | None]
 ) -> dict[str, Any]:
     """The graphs of two programs that belong together by `match`."""
-    before = graph_of(Side(programs[0], names[0], match.before, match.states[0], {}, prices[0]))
-    after = graph_of(Side(programs[1], names[1], match.after, match.states[1], match.rules, prices[1]), breaks=aligned(before))
+    before = graph_of(DrawnSide(programs[0], names[0], match.before, match.states[0], {}, prices[0]))
+    after = graph_of(DrawnSide(programs[1], names[1], match.after, match.states[1], match.rules, prices[1]), breaks=aligned(before))
     return {"before": before, "after": after, "by": match.by, "costs": costs(prices)}
 
 

@@ -27,7 +27,7 @@ LEFT_OUT = (ABSENT, TOKEN, TUPLE)
 
 
 @dataclass(frozen=True)
-class Side:
+class DrawnSide:
     """A program to be drawn: `names` of its values, the class and the state of its terms, the rules that made them, and their prices."""
 
     program: Program
@@ -53,7 +53,7 @@ class _Listed:
         return self._numbers[key]
 
 
-def graph_of(side: Side, *, breaks: Callable[[Sequence[int], Sequence[int]], Sequence[int]] | None = None) -> dict[str, Any]:
+def graph_of(side: DrawnSide, *, breaks: Callable[[Sequence[int], Sequence[int]], Sequence[int]] | None = None) -> dict[str, Any]:
     """The graph as the page reads it: columns of what is known of each node, in an order in which operands come first, and the edges.
     `breaks`: the layers at which its columns begin, from the classes of its nodes and the layer of each."""
     drawn = _Drawn(side)
@@ -101,7 +101,7 @@ def attributes_of(term: Term) -> list[tuple[str, str]]:
 class _Drawn:
     """The terms of a side that are nodes, in order."""
 
-    def __init__(self, side: Side) -> None:
+    def __init__(self, side: DrawnSide) -> None:
         self.side = side
         saturated, order = saturated_of(side.program.roots)
         self.constant = {term for number, term in enumerate(order) if number in saturated.constant}

@@ -31,7 +31,7 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Layout:
+class GraphLayout:
     """The upper left corner of each node, and the edges. `breaks`: the layers that columns begin at, the first included."""
 
     x: list[int]
@@ -43,7 +43,7 @@ class Layout:
     height: int
 
 
-def layout(operands: Sequence[Sequence[int]], *, breaks: Sequence[int] | None = None) -> Layout:
+def layout(operands: Sequence[Sequence[int]], *, breaks: Sequence[int] | None = None) -> GraphLayout:
     """The layout of a graph whose node i reads `operands[i]`, all of lower number. `breaks`: where columns are to begin, where that is
     known; else it is chosen."""
     layers = layers_of(operands)
@@ -65,7 +65,7 @@ def layout(operands: Sequence[Sequence[int]], *, breaks: Sequence[int] | None = 
     ]
     tallest = max((end - begin for begin, end in zip(chosen, [*chosen[1:], depth], strict=True)), default=0)
     width = max(x, default=-WIDTH) + WIDTH
-    return Layout(x, y, layers, edges, chosen, width, max(0, tallest - 1) * ROW + HEIGHT)
+    return GraphLayout(x, y, layers, edges, chosen, width, max(0, tallest - 1) * ROW + HEIGHT)
 
 
 def layers_of(operands: Sequence[Sequence[int]]) -> list[int]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from coset.egraph.regions import Filling, Place
+from coset.egraph.regions import Filling, RegionPlace
 from coset.egraph.saturated import Saturated
 from coset.ir.term import INPUT, Term, exact_key, topological
-from coset.searching.regionwise import Part, Solved
+from coset.searching.regionwise import RegionPart, Solved
 
 KEPT, CHANGED, NEW, REMOVED = "kept", "changed", "new", "removed"
 STATES = (KEPT, CHANGED, NEW, REMOVED)
@@ -66,7 +66,7 @@ def called(one: Sequence[Term], other: Sequence[Term], names: tuple[Mapping[Term
     return Match(before, after, states, match.rules, match.by)
 
 
-def _in_order(roots: Sequence[Term], parts: Sequence[Part]) -> list[tuple[Part, Place | None]]:
+def _in_order(roots: Sequence[Term], parts: Sequence[RegionPart]) -> list[tuple[RegionPart, RegionPlace | None]]:
     """Each part at each of its places, those first that others read."""
     if any(part.region is None for part in parts):
         return [(part, None) for part in parts]
@@ -115,7 +115,7 @@ class _Matching:
         self.count = 0
         self.known: dict[int, tuple[dict[Term, tuple[int, int]], tuple[Filling, Filling] | None]] = {}  # by the id of a part
 
-    def enter(self, part: Part, place: Place | None) -> None:
+    def enter(self, part: RegionPart, place: RegionPlace | None) -> None:
         """What a part is at a place, or as the whole program."""
         chosen, fillings = self._of(part)
         if fillings is None or place is None:
@@ -149,7 +149,7 @@ class _Matching:
                 names = [self.solved.saturation.rules[number].name for number in made[:MOST_RULES]]
                 self.rules[actual] = names or self.entered
 
-    def _of(self, part: Part) -> tuple[dict[Term, tuple[int, int]], tuple[Filling, Filling] | None]:
+    def _of(self, part: RegionPart) -> tuple[dict[Term, tuple[int, int]], tuple[Filling, Filling] | None]:
         """Where the terms that were chosen for a part are in the whole e-graph, and how both forms of it are put at a place."""
         if id(part) not in self.known:
             assert part.selection.choices is not None

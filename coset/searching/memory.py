@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from coset.extract.work import Sizes
+from coset.extract.work import WorkSizes
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.lowering.arranging.live import Steps, lessened, peak, places_of
@@ -18,7 +18,7 @@ PRICES = (0.01, 0.1, 1.0, 10.0)  # of a byte that is written, in the cost of the
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenProgram:
     """A program as it is written, with what it came from."""
 
     solved: Solved
@@ -28,11 +28,11 @@ class Chosen:
 
 def live_bytes(task: Task, steps: Steps) -> int:
     """The peak of `steps`, with the numbers that the task has for dims."""
-    sizes = Sizes(task.binding)
+    sizes = WorkSizes(task.binding)
     return peak(steps, lambda term: math.ceil(sizes.bytes(term.type)))
 
 
-def choose(task: Task, solve_at: Callable[[float], Solved], steps: Callable[[Program], Steps], *, reorders: bool) -> Chosen:
+def choose(task: Task, solve_at: Callable[[float], Solved], steps: Callable[[Program], Steps], *, reorders: bool) -> ChosenProgram:
     """The cheapest program that keeps to the job's `max_memory`: the cheapest of all where there is no limit, or it keeps to it.
 
     `solve_at` finds the best program where each byte that is written costs so much more (s/B). `reorders`: the printer keeps an order.
@@ -45,14 +45,14 @@ def choose(task: Task, solve_at: Callable[[float], Solved], steps: Callable[[Pro
     if limit is None:
         return best
     least = best_peak = live_bytes(task, steps(best.program))
-    fitting: list[Chosen] = []
+    fitting: list[ChosenProgram] = []
     scale = best.solved.cost / max(1, best_peak)
     for price in (0.0, *(share * scale for share in PRICES)):
         chosen = best if price == 0.0 else _finished(task, solve_at(price))
         found = steps(chosen.program)
         taken = live_bytes(task, found)
         if taken > limit and reorders:
-            sizes = Sizes(task.binding)
+            sizes = WorkSizes(task.binding)
             found = lessened(found, lambda term, sizes=sizes: math.ceil(sizes.bytes(term.type)))  # type: ignore[misc]
             ordered = replace(chosen.program, source={**chosen.program.source, "places": places_of(found)})
             taken = min(taken, live_bytes(task, steps(ordered)))
@@ -68,6 +68,6 @@ def choose(task: Task, solve_at: Callable[[float], Solved], steps: Callable[[Pro
     return min(fitting, key=lambda chosen: chosen.solved.cost)
 
 
-def _finished(task: Task, solved: Solved) -> Chosen:
+def _finished(task: Task, solved: Solved) -> ChosenProgram:
     program, folded = finish(task, solved)
-    return Chosen(solved, program, folded)
+    return ChosenProgram(solved, program, folded)

@@ -22,7 +22,7 @@ Solve = Callable[[float], Solved]
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedPackage:
     """A program and its plan, with what `coset lower` reports of its temporaries."""
 
     solved: Solved
@@ -32,23 +32,23 @@ class Planned:
     memory: Mapping[str, Any] | None
 
 
-def unplanned(task: Task, solved: Solved) -> Planned:
+def unplanned(task: Task, solved: Solved) -> PlannedPackage:
     """The cheapest program, for code that has no plan."""
     program, folded = finish(task, solved)
-    return Planned(solved, program, folded, None, None)
+    return PlannedPackage(solved, program, folded, None, None)
 
 
-def unlimited(task: Task, solved: Solved, *, atomics: bool = False, windows: bool = True, by: PlanPrices | None = None) -> Planned:
+def unlimited(task: Task, solved: Solved, *, atomics: bool = False, windows: bool = True, by: PlanPrices | None = None) -> PlannedPackage:
     """The cheapest program and its plan; `atomics` as in `Lowering`. `windows`: convolutions may be kernels (which are slow as torch code),
     chosen by the prices `by`, which are the target's own if none are given."""
     program, folded = finish(task, solved)
     prices = PlanPrices(task.job.target, task.binding, numerics=task.job.numerics)
     planning = Planning(program, task.job.target, task.binding, atomics, task.job.numerics)
     planned = planning.cheapest(by or prices) if windows else planning.library()
-    return Planned(solved, program, folded, planned, {"default": _taken(planned, prices)})
+    return PlannedPackage(solved, program, folded, planned, {"default": _taken(planned, prices)})
 
 
-def limited(task: Task, solve_at: Solve, limit: int, *, atomics: bool = False, windows: bool = True) -> Planned:
+def limited(task: Task, solve_at: Solve, limit: int, *, atomics: bool = False, windows: bool = True) -> PlannedPackage:
     """The cheapest plan found whose temporaries take at most `limit` bytes at once, for the sizes that the task has for dims.
 
     The programs tried are the cheapest ones where each byte that an op writes costs so much more (s/B), beginning at nothing.
@@ -61,7 +61,7 @@ def limited(task: Task, solve_at: Solve, limit: int, *, atomics: bool = False, w
     assert first.memory is not None
     default = first.memory["default"]
     scale = first.solved.cost / max(1, default["bytes"])
-    found: list[tuple[float, Planned]] = []
+    found: list[tuple[float, PlannedPackage]] = []
     tried: list[Plan] = []
     for price in (0.0, *(share * scale for share in PRICES)):
         each = first if price == 0.0 else unlimited(task, solve_at(price), atomics=atomics, windows=windows)

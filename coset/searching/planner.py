@@ -15,7 +15,7 @@ from coset.ir.types import Type
 from coset.lowering.planning.plan import MOST_WALKS
 from coset.pricing.judge import Judge, has_eights
 from coset.pricing.plan_price import PlanPrices
-from coset.searching.regionwise import Planned, Solved
+from coset.searching.regionwise import PlanPrediction, Solved
 from coset.targets.target import Target
 
 
@@ -59,7 +59,7 @@ class Planner:
         if cost > input_cost and self.searches:
             parts = tuple(replace(part, selection=_of_input(part.selection)) for part in solved.parts)
             solved, cost = replace(solved, terms=tuple(roots), storable=frozenset(), parts=parts), input_cost
-        return replace(solved, planned=Planned(cost, input_cost, min(bound, cost), judged))
+        return replace(solved, planned=PlanPrediction(cost, input_cost, min(bound, cost), judged))
 
 
 def _of_input(selection: Selection) -> Selection:

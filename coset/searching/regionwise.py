@@ -13,7 +13,7 @@ from functools import cached_property
 from math import fsum
 
 from coset.egraph.chains import Entered, find_chains, inner_products
-from coset.egraph.regions import Cut, Filling, Pair, Place, Region, cut
+from coset.egraph.regions import Cut, Filling, NeighbourPair, ProgramRegion, RegionPlace, cut
 from coset.egraph.saturate import CUT_SHORT, Saturation
 from coset.egraph.saturated import Saturated
 from coset.extract.placement import Placement
@@ -30,7 +30,7 @@ Refine = Callable[[Selection], Selection]
 
 
 @dataclass(frozen=True)
-class Part:
+class RegionPart:
     """A region with what was chosen for it, at `times` places: e-nodes by class and index in the whole e-graph, which has the classes of
     the region as `numbers` say. `region` and its `places` are None and empty where the program stayed whole."""
 
@@ -38,8 +38,8 @@ class Part:
     times: int
     numbers: Sequence[int]
     source: Mapping[Term, tuple[int, int]]
-    region: Region | None = None
-    places: tuple[Place, ...] = ()
+    region: ProgramRegion | None = None
+    places: tuple[RegionPlace, ...] = ()
 
     @cached_property
     def chosen(self) -> Mapping[int, int]:
@@ -48,7 +48,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlanPrediction:
     """Predicted seconds of whole programs as kernels: of the one chosen, of the input, and what none of the e-graph undercuts. `judged`:
     programs of regions that were looked at."""
 
@@ -67,8 +67,8 @@ class Solved:
     storable: frozenset[Term]
     saturation: Saturation
     entered: Sequence[Entered]
-    parts: tuple[Part, ...]
-    planned: Planned | None = None
+    parts: tuple[RegionPart, ...]
+    planned: PlanPrediction | None = None
     zones: tuple[Solved, ...] = ()  # what was found for parts that were searched apart: their costs count too
 
     def _sum(self, name: str) -> float:
@@ -141,7 +141,7 @@ class _Attempt:
     """What was found with a program cut into `pieces`, or whole."""
 
     pieces: Cut | None
-    parts: tuple[Part, ...]
+    parts: tuple[RegionPart, ...]
     saturation: Saturation
     entered: Sequence[Entered]
 
@@ -157,7 +157,7 @@ def _attempt(roots: Sequence[Term], pieces: Cut | None, search: Search, select: 
         return _Attempt(pieces, tuple(_parts(pieces, saturation, select)), saturation, entered)
     saturation, entered = search(roots)
     graph = saturation.graph
-    return _Attempt(None, (Part(select(graph), 1, range(len(graph.nodes)), saturation.source),), saturation, entered)
+    return _Attempt(None, (RegionPart(select(graph), 1, range(len(graph.nodes)), saturation.source),), saturation, entered)
 
 
 def _solved(roots: Sequence[Term], attempt: _Attempt, refine: Refine | None) -> Solved:
@@ -167,11 +167,11 @@ def _solved(roots: Sequence[Term], attempt: _Attempt, refine: Refine | None) -> 
     return Solved(parts[0].selection.terms, parts[0].selection.storable, attempt.saturation, attempt.entered, parts)
 
 
-def _refined(part: Part, refine: Refine | None) -> Part:
+def _refined(part: RegionPart, refine: Refine | None) -> RegionPart:
     return part if refine is None or not part.times else replace(part, selection=refine(part.selection))
 
 
-def _parts(pieces: Cut, saturation: Saturation, select: Select) -> Iterator[Part]:
+def _parts(pieces: Cut, saturation: Saturation, select: Select) -> Iterator[RegionPart]:
     times = [0] * len(pieces.regions)
     for place in pieces.places:
         times[place.region] += 1
@@ -181,10 +181,10 @@ def _parts(pieces: Cut, saturation: Saturation, select: Select) -> Iterator[Part
         first += len(region.roots)
         source = {term: saturation.source[term] for term in topological(region.roots) if term in saturation.source}
         graph, numbers = saturation.graph.below(classes, source.values())
-        yield Part(select(graph), times[number], numbers, source, region, tuple(p for p in pieces.places if p.region == number))
+        yield RegionPart(select(graph), times[number], numbers, source, region, tuple(p for p in pieces.places if p.region == number))
 
 
-def _loses(pieces: Cut, pair: Pair, parts: Sequence[Part], price: Price) -> bool:
+def _loses(pieces: Cut, pair: NeighbourPair, parts: Sequence[RegionPart], price: Price) -> bool:
     """True when the pair joined is cheaper than its two places put together."""
     joined = pieces.regions[pair.joined.region]
     single = pair.places[0].region
@@ -197,7 +197,7 @@ def _loses(pieces: Cut, pair: Pair, parts: Sequence[Part], price: Price) -> bool
     return parts[pair.joined.region].selection.cost < apart * (1 - SAME)
 
 
-def _joined(roots: Sequence[Term], pieces: Cut, parts: Sequence[Part], saturation: Saturation, entered: Sequence[Entered]) -> Solved:
+def _joined(roots: Sequence[Term], pieces: Cut, parts: Sequence[RegionPart], saturation: Saturation, entered: Sequence[Entered]) -> Solved:
     fillings = [Filling.of(region, part.selection.terms) for region, part in zip(pieces.regions, parts, strict=True)]
     built: dict[Term, Term] = {}
     storable: set[Term] = set()

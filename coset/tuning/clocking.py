@@ -6,13 +6,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from coset.backends.triton_runtime import Lost, Runner
+from coset.backends.triton_runtime import DeviceLost, Runner
 from coset.backends.tuning_profile import Tunings
 from coset.ir.errors import CosetError
 from coset.job.job import Progress
 from coset.packaging.chosen import default_row
-from coset.tuning.measuring import Bench, Measuring, refusal
-from coset.tuning.pruning import Pruned, Pruning
+from coset.tuning.measuring import KernelBench, Measuring, refusal
+from coset.tuning.pruning import PrunedKernel, Pruning
 from coset.tuning.tunable import Tunable
 
 
@@ -22,9 +22,9 @@ class Clocking:
 
     target: str
     profile: Tunings
-    bench: Bench
+    bench: KernelBench
     progress: Progress = lambda _: None
-    pruned: list[Pruned] = field(default_factory=list)
+    pruned: list[PrunedKernel] = field(default_factory=list)
     unmeasured: dict[str, str] = field(default_factory=dict)
     measured: int = 0
 
@@ -46,7 +46,7 @@ class Clocking:
                     return False
         return True
 
-    def _kernel(self, pruned: Pruned, runner: Runner, end: float) -> bool:
+    def _kernel(self, pruned: PrunedKernel, runner: Runner, end: float) -> bool:
         """Time a kernel's survivors; False where time is over before all were."""
         kernel = pruned.tunable
         if why := refusal(kernel):
@@ -61,7 +61,7 @@ class Clocking:
                 return False
             try:
                 timed = measuring.timed(choice)
-            except Lost:
+            except DeviceLost:
                 raise
             except CosetError as error:
                 self.progress(f"  not measured: {error.message}")

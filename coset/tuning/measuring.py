@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from coset.backends.profile import Place
+from coset.backends.profile import MeasuredAt
 from coset.backends.torch_package import TorchPackage
-from coset.backends.triton_runtime import Interpreter, Lost, OnDevice, Runner
+from coset.backends.triton_runtime import DeviceLost, OnDevice, Runner, TritonInterpreter
 from coset.backends.tuning_profile import Timed
 from coset.comparing import timing
 from coset.comparing.fault import Runs
@@ -21,9 +21,9 @@ from coset.ir.errors import CosetError
 from coset.ir.types import DType
 from coset.lowering.kernels.addresses import number_of
 from coset.lowering.kernels.kernel import Attention, Grouped, Loop, Product, Recurrence, Rows, Scan, Scatter, reads, writes
-from coset.lowering.triton.choice import Choice
+from coset.lowering.triton.choice import KernelChoice
 from coset.lowering.triton.scales import without_scales
-from coset.lowering.triton.source import Emission
+from coset.lowering.triton.source import EmittedKernel
 from coset.lowering.triton.tiling import takes_eights
 from coset.tuning.drawn import Array, drawn, elements
 from coset.tuning.tunable import Tunable
@@ -34,15 +34,15 @@ ULPS = 4.0  # roundings of a result that may fall the other way where its last s
 PROTOCOL = timing.Protocol(15, 1.0, 5, 10)  # of a pair
 LARGEST = 1 << 30  # bytes of one kernel's buffers: with more it is not measured alone, they go to its process and back
 Program = Callable[[], object]
-Running = Callable[[str, Emission, Mapping[str, Array], Mapping[str, int]], AbstractContextManager[Program]]
+Running = Callable[[str, EmittedKernel, Mapping[str, Array], Mapping[str, int]], AbstractContextManager[Program]]
 
 
 @dataclass(frozen=True)
-class Bench:
+class KernelBench:
     """Where kernels are measured: the `place` that times are kept under, the process that runs one for its values, how one is made ready to
     be called again and again, the same two of packages, and the clock."""
 
-    place: Place
+    place: MeasuredAt
     runner: Callable[[], Runner]
     running: Running
     package: Callable[[Path], AbstractContextManager[Runs]]
@@ -51,7 +51,7 @@ class Bench:
     protocol: timing.Protocol = PROTOCOL
 
 
-def on_gpu(device: str = "cuda", protocol: timing.Protocol = PROTOCOL) -> Bench:
+def on_gpu(device: str = "cuda", protocol: timing.Protocol = PROTOCOL) -> KernelBench:
     """This machine's GPU. Values are those of a process of their own: a kernel that breaks the GPU's context breaks no measurement. On the
     `device` cpu, in a process with TRITON_INTERPRET=1, the interpreter takes the same path, and times mean nothing.
 
@@ -62,9 +62,11 @@ def on_gpu(device: str = "cuda", protocol: timing.Protocol = PROTOCOL) -> Bench:
     from coset.backends import torch_clock, torch_kernels  # torch is asked for only where a GPU is
 
     dry = device != torch_clock.CUDA
-    place = Place("dry run", "Triton's interpreter over torch's memory") if dry else torch_clock.gpu()
+    place = MeasuredAt("dry run", "Triton's interpreter over torch's memory") if dry else torch_clock.gpu()
 
-    def running(source: str, emission: Emission, arrays: Mapping[str, Array], sizes: Mapping[str, int]) -> AbstractContextManager[Program]:
+    def running(
+        source: str, emission: EmittedKernel, arrays: Mapping[str, Array], sizes: Mapping[str, int]
+    ) -> AbstractContextManager[Program]:
         return torch_kernels.prepared(source, emission.launches, arrays, sizes, device)
 
     def calling(folder: Path, feed: Feed) -> AbstractContextManager[Program]:
@@ -74,15 +76,15 @@ def on_gpu(device: str = "cuda", protocol: timing.Protocol = PROTOCOL) -> Bench:
         return TorchPackage(folder, device=device, interpreted=dry)
 
     clock = partial(torch_clock.block, device=device)
-    return Bench(place, lambda: OnDevice(device), running, package, calling, clock, protocol)
+    return KernelBench(place, lambda: OnDevice(device), running, package, calling, clock, protocol)
 
 
-def in_interpreter(clock: timing.Clock = timing.block, protocol: timing.Protocol | None = None) -> Bench:
+def in_interpreter(clock: timing.Clock = timing.block, protocol: timing.Protocol | None = None) -> KernelBench:
     """A dry run: Triton's interpreter in a child process. Its times mean nothing."""
-    kept = Interpreter()
+    kept = TritonInterpreter()
 
     @contextmanager
-    def running(source: str, emission: Emission, arrays: Mapping[str, Array], sizes: Mapping[str, int]) -> Iterator[Program]:
+    def running(source: str, emission: EmittedKernel, arrays: Mapping[str, Array], sizes: Mapping[str, int]) -> Iterator[Program]:
         yield lambda: kept.run(source, emission.launches, arrays, sizes)
 
     @contextmanager
@@ -93,19 +95,19 @@ def in_interpreter(clock: timing.Clock = timing.block, protocol: timing.Protocol
     def package(folder: Path) -> AbstractContextManager[Runs]:
         return TorchPackage(folder, interpreted=True)
 
-    place = Place("dry run", "Triton's interpreter")
-    return Bench(place, lambda: kept, running, package, calling, clock, protocol or timing.Protocol(2, 1.0, 1, 1))
+    place = MeasuredAt("dry run", "Triton's interpreter")
+    return KernelBench(place, lambda: kept, running, package, calling, clock, protocol or timing.Protocol(2, 1.0, 1, 1))
 
 
 class Measuring:
     """One kernel on a bench."""
 
-    def __init__(self, kernel: Tunable, bench: Bench, runner: Runner) -> None:
+    def __init__(self, kernel: Tunable, bench: KernelBench, runner: Runner) -> None:
         self.kernel, self.bench, self.runner = kernel, bench, runner
         self._arrays: dict[str, Array] | None = None
         self._expected: Mapping[str, Array] | None = None
 
-    def timed(self, choice: Choice) -> Timed:
+    def timed(self, choice: KernelChoice) -> Timed:
         """What the clock says of an alternative; why it says nothing, where it gives other values than the default or does not run.
 
         Raises:
@@ -129,28 +131,28 @@ class Measuring:
             self._expected = self._values(self.kernel.default)
         return self._expected
 
-    def _memory(self, emission: Emission) -> dict[str, Array]:
+    def _memory(self, emission: EmittedKernel) -> dict[str, Array]:
         assert self._arrays is not None
         scratch = {each.name: np.zeros(elements(each, self.kernel.sizes), each.dtype.numpy) for each in emission.scratch}
         return {**self._arrays, **scratch}
 
-    def _values(self, choice: Choice) -> Mapping[str, Array]:
+    def _values(self, choice: KernelChoice) -> Mapping[str, Array]:
         emission = self.kernel.emission(choice)
         return self.runner.run(self.kernel.source(choice), emission.launches, self._memory(emission), self.kernel.sizes)
 
-    def _raced(self, choice: Choice) -> Timed:
+    def _raced(self, choice: KernelChoice) -> Timed:
         with self._ready(self.kernel.default) as default:
             try:
                 with self._ready(choice) as other:
                     times = timing.measure({"default": default, "other": other}, self.bench.protocol, clock=self.bench.clock)
-            except Lost:
+            except DeviceLost:
                 raise
             except CosetError as error:  # it asks for more than the device has, say
                 return Timed(problem=f"does not run: {error.message}")
         against = timing.ratio(times["other"], times["default"])
         return Timed(times["other"].median, against.value, against.low, against.high, len(times["other"].medians))
 
-    def _ready(self, choice: Choice) -> AbstractContextManager[Program]:
+    def _ready(self, choice: KernelChoice) -> AbstractContextManager[Program]:
         emission = self.kernel.emission(choice)
         return self.bench.running(self.kernel.source(choice), emission, self._memory(emission), self.kernel.sizes)
 

@@ -12,25 +12,25 @@ from threading import Timer
 from typing import Any
 
 from coset.backends.triton_runtime import Compiler, architecture, triton_version
-from coset.backends.tuning_profile import Facts, Tunings
+from coset.backends.tuning_profile import CompilerFacts, Tunings
 from coset.ir.errors import CosetError
 from coset.ir.extras import MissingExtra
-from coset.lowering.triton.choice import Choice
+from coset.lowering.triton.choice import KernelChoice
 from coset.targets.target import Target
 from coset.tuning.tunable import Tunable
 
 COMPILING = 90.0  # s: what compiles for longer is no alternative
 Progress = Callable[[str], None]
-Compile = Callable[[Tunable, Choice], Facts]
+Compile = Callable[[Tunable, KernelChoice], CompilerFacts]
 
 
 @dataclass(frozen=True)
-class Pruned:
+class PrunedKernel:
     """A kernel with its survivors, the default first; why others are out, by their text; `left`: what was not compiled in time."""
 
     tunable: Tunable
-    survivors: tuple[Choice, ...]
-    facts: Mapping[str, Facts]
+    survivors: tuple[KernelChoice, ...]
+    facts: Mapping[str, CompilerFacts]
     out: Mapping[str, str]
     left: int = 0
 
@@ -74,7 +74,7 @@ class Pruning:
             raise CosetError(what, help="give it numbers.compute_capability, as those of nvidia-h200 have it")
         self.architecture, self.versions = found, triton_version()
 
-    def prune(self, kernels: Sequence[Tunable], seconds: float) -> list[Pruned]:
+    def prune(self, kernels: Sequence[Tunable], seconds: float) -> list[PrunedKernel]:
         """Each kernel's survivors; what is not known yet is compiled, for at most so many seconds."""
         known = {kernel.key: self.profile.facts(self.architecture, self.versions, kernel.key) for kernel in kernels}
         wanting = [(kernel, choice) for kernel in kernels for choice in kernel.ranked if choice.text() not in known[kernel.key]]
@@ -83,17 +83,17 @@ class Pruning:
             self._compile(wanting, known, time.monotonic() + seconds)
         return [survivors(kernel, known[kernel.key], self.target) for kernel in kernels]
 
-    def known(self, kernels: Sequence[Tunable]) -> list[Pruned]:
+    def known(self, kernels: Sequence[Tunable]) -> list[PrunedKernel]:
         """As `prune`, with what the profile has by now."""
         facts = ((kernel, self.profile.facts(self.architecture, self.versions, kernel.key)) for kernel in kernels)
         return [survivors(kernel, found, self.target) for kernel, found in facts]
 
-    def _compile(self, wanting: Sequence[tuple[Tunable, Choice]], known: dict[str, dict[str, Facts]], end: float) -> None:
+    def _compile(self, wanting: Sequence[tuple[Tunable, KernelChoice]], known: dict[str, dict[str, CompilerFacts]], end: float) -> None:
         free: SimpleQueue[Compiler] = SimpleQueue()
         for each in self.compilers:
             free.put(each)
         pool, total = ThreadPoolExecutor(self.jobs), self.compiled + len(wanting)
-        waiting: dict[Future[Facts], tuple[Tunable, Choice]] = {}
+        waiting: dict[Future[CompilerFacts], tuple[Tunable, KernelChoice]] = {}
         try:
             for kernel, choice in wanting:
                 waiting[pool.submit(_facts, free, self.architecture, kernel, choice)] = kernel, choice
@@ -115,7 +115,7 @@ class Pruning:
             pool.shutdown(wait=True)
 
 
-def _facts(free: SimpleQueue[Compiler], name: str, kernel: Tunable, choice: Choice) -> Facts:
+def _facts(free: SimpleQueue[Compiler], name: str, kernel: Tunable, choice: KernelChoice) -> CompilerFacts:
     """What the compiler says, in a thread of the pool."""
     compiler = free.get()
     watch = Timer(COMPILING, compiler.stop)
@@ -127,14 +127,14 @@ def _facts(free: SimpleQueue[Compiler], name: str, kernel: Tunable, choice: Choi
     except MissingExtra:
         raise
     except CosetError as error:
-        return Facts(refused=error.message if watch.is_alive() else f"compiles for more than {COMPILING:g} s")
+        return CompilerFacts(refused=error.message if watch.is_alive() else f"compiles for more than {COMPILING:g} s")
     finally:
         watch.cancel()
         free.put(compiler)
-    return Facts(max(each.registers for each in found), sum(each.spilled for each in found), max(each.shared for each in found))
+    return CompilerFacts(max(each.registers for each in found), sum(each.spilled for each in found), max(each.shared for each in found))
 
 
-def survivors(kernel: Tunable, facts: Mapping[str, Facts], target: Target) -> Pruned:
+def survivors(kernel: Tunable, facts: Mapping[str, CompilerFacts], target: Target) -> PrunedKernel:
     """What is left of a kernel's alternatives by what is known of them. What spills is out, unless all do; the default stays: it is what
     the others are measured against."""
     known = [choice for choice in kernel.ranked if choice.text() in facts]
@@ -144,12 +144,12 @@ def survivors(kernel: Tunable, facts: Mapping[str, Facts], target: Target) -> Pr
         out |= {choice.text(): f"spills: {spilled} B" for choice in fitting if (spilled := facts[choice.text()].spilled)}
     kept = tuple(choice for choice in known if choice == kernel.default or choice.text() not in out)
     told = {choice.text(): facts[choice.text()] for choice in known}
-    return Pruned(
+    return PrunedKernel(
         kernel, kept, told, {text: why for text, why in out.items() if text != kernel.default.text()}, len(kernel.ranked) - len(known)
     )
 
 
-def _refused(facts: Facts, choice: Choice, target: Target) -> str:
+def _refused(facts: CompilerFacts, choice: KernelChoice, target: Target) -> str:
     """Why an alternative does not run on the target; empty where it may."""
     if facts.refused:
         return f"refused: {facts.refused}"

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
-from coset.backends.triton_runtime import Lost
+from coset.backends.triton_runtime import DeviceLost
 from coset.backends.tuning_profile import Raced, Timed, Tunings
 from coset.comparing import timing
 from coset.comparing.feeds import Feed, cases
@@ -16,23 +16,23 @@ from coset.ir.held import working_folder
 from coset.ir.program import Program
 from coset.lowering.package.plan import planned_package
 from coset.lowering.package.program import write_package
-from coset.lowering.triton.choice import Choices
-from coset.lowering.triton.launch import Options
+from coset.lowering.triton.choice import KernelChoices
+from coset.lowering.triton.launch import EmitOptions
 from coset.packaging.chosen import kernels_of
 from coset.packaging.compared import compare
 from coset.packaging.programs import Alternative, model_key
 from coset.pricing.kernel_options import noise
 from coset.searching.task import Task
-from coset.tuning.measuring import Bench
+from coset.tuning.measuring import KernelBench
 
 
 def race(
     task: Task,
     original: Program,
     programs: Sequence[Alternative],
-    options: Options,
+    options: EmitOptions,
     store: Tunings,
-    bench: Bench,
+    bench: KernelBench,
     wanted: Callable[[], bool],
 ) -> int:
     """Compare each program with the model, and time it in turn with the first one; how many were timed now. What the profile has is not
@@ -46,7 +46,7 @@ def race(
     others = [each for each in programs[1:] if each.digest not in known]
     if not others:
         return 0
-    tuned = replace(options, choices=Choices(kernels_of(store, target, bench.place), task.binding))
+    tuned = replace(options, choices=KernelChoices(kernels_of(store, target, bench.place), task.binding))
     done = 0
     with working_folder("coset-work-") as folder:
         race = _Race(task, original, tuned, bench, folder)
@@ -70,7 +70,7 @@ def race(
 class _Race:
     """Packages in a folder."""
 
-    def __init__(self, task: Task, original: Program, options: Options, bench: Bench, folder: Path) -> None:
+    def __init__(self, task: Task, original: Program, options: EmitOptions, bench: KernelBench, folder: Path) -> None:
         self.task, self.original, self.options, self.bench, self.folder = task, original, options, bench, folder
         self.feed: Feed = next(cases(original, task.binding)).feed
 
@@ -82,7 +82,7 @@ class _Race:
             with self.bench.package(self._place(one)) as runs:
                 amplified, sums = noise(manifest)
                 report = compare(self.original, runs, self.task.job.dims, amplified=amplified, sums=sums)
-        except Lost:
+        except DeviceLost:
             raise
         except CosetError as error:
             return f"does not run: {error.message}"
@@ -94,7 +94,7 @@ class _Race:
             try:
                 with self._ready(other) as two:
                     times = timing.measure({"first": one, "other": two}, self.bench.protocol, clock=self.bench.clock)
-            except Lost:
+            except DeviceLost:
                 raise
             except CosetError as error:
                 return Timed(problem=f"does not run: {error.message}")

@@ -9,11 +9,11 @@ from functools import cached_property
 
 from coset.lowering.kernels.kernel import Computed, Library, Plan
 from coset.lowering.triton.alternatives import alternatives
-from coset.lowering.triton.choice import Choice
+from coset.lowering.triton.choice import KernelChoice
 from coset.lowering.triton.key import key_of
-from coset.lowering.triton.launch import Options
+from coset.lowering.triton.launch import EmitOptions
 from coset.lowering.triton.predicted import predicted
-from coset.lowering.triton.source import Emission, emit, module_of, refusal
+from coset.lowering.triton.source import EmittedKernel, emit, module_of, refusal
 from coset.targets.target import Target
 
 KEPT = 16  # alternatives of a kernel that are compiled, beside the default
@@ -28,14 +28,14 @@ class Tunable:
     key: str
     kernel: Computed
     plan: Plan
-    options: Options
+    options: EmitOptions
     sizes: Mapping[str, int]
-    choices: tuple[Choice, ...]
+    choices: tuple[KernelChoice, ...]
     target: Target
     count: int = 1
 
     @property
-    def default(self) -> Choice:
+    def default(self) -> KernelChoice:
         """What is chosen where nothing is known."""
         return self.choices[0]
 
@@ -44,12 +44,12 @@ class Tunable:
         """The kind of kernel in a word."""
         return type(self.kernel).__name__.lower()
 
-    def seconds(self, choice: Choice) -> float:
+    def seconds(self, choice: KernelChoice) -> float:
         """As `predicted`."""
         return predicted(self.kernel, self.plan, choice, self.options, self.target, self.sizes)
 
     @cached_property
-    def ranked(self) -> tuple[Choice, ...]:
+    def ranked(self) -> tuple[KernelChoice, ...]:
         """The default, then those of the others that prediction does not rule out, the best first: as many of those that read operands by
         bulk copies as of those that do not, as it cannot tell them apart, and of those that multiply 8-bit floats as such or wider."""
         times = {choice: self.seconds(choice) for choice in self.choices}
@@ -64,16 +64,16 @@ class Tunable:
             seen[form] += 1
         return (self.default, *(others[place] for place in sorted(place for _, place in sorted(places)[:KEPT])))
 
-    def emission(self, choice: Choice) -> Emission:
+    def emission(self, choice: KernelChoice) -> EmittedKernel:
         """The kernel with these numbers."""
         return emit(self.kernel, self.plan, options=replace(self.options, choice=choice))
 
-    def source(self, choice: Choice) -> str:
+    def source(self, choice: KernelChoice) -> str:
         """The module of the kernel with these numbers."""
         return module_of([self.emission(choice)])
 
 
-def tunables(plans: Sequence[Plan], options: Options, target: Target, sizes: Mapping[str, int]) -> list[Tunable]:
+def tunables(plans: Sequence[Plan], options: EmitOptions, target: Target, sizes: Mapping[str, int]) -> list[Tunable]:
     """The kernels of all plans by key, in order of the predicted time of all that have it. A plan that frees its
     temporaries splits no k."""
     found: dict[str, Tunable] = {}

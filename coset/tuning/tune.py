@@ -13,14 +13,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from coset.backends.profile import Place
+from coset.backends.profile import MeasuredAt
 from coset.backends.tuning_profile import Tunings
 from coset.comparing.reference import read_program
 from coset.egraph.limits import Limits
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.job.job import Job, Progress
-from coset.lowering.triton.launch import Options
+from coset.lowering.triton.launch import EmitOptions
 from coset.packaging.asked import DIALECT
 from coset.packaging.chosen import best
 from coset.packaging.programs import Alternative, alternatives_of, model_key
@@ -29,8 +29,8 @@ from coset.pricing.kernel_options import options_for
 from coset.searching.task import Task
 from coset.targets.target import Target
 from coset.tuning.clocking import Clocking
-from coset.tuning.measuring import Bench, on_gpu
-from coset.tuning.pruning import Pruned, Pruning
+from coset.tuning.measuring import KernelBench, on_gpu
+from coset.tuning.pruning import PrunedKernel, Pruning
 from coset.tuning.racing import race
 from coset.tuning.tunable import Tunable, tunables
 
@@ -60,7 +60,7 @@ class Prepared:
     original: Program
     task: Task
     programs: tuple[Alternative, ...]
-    options: Options
+    options: EmitOptions
 
     @property
     def sizes(self) -> Mapping[str, int]:
@@ -97,7 +97,7 @@ class _Run:
     clocking: Clocking | None
     stop: str = "done"
     prepared: Prepared | None = None
-    pruned: Sequence[Pruned] = ()
+    pruned: Sequence[PrunedKernel] = ()
     kernels: Sequence[Tunable] = ()
     raced: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
@@ -124,7 +124,7 @@ class _Run:
         if not whole or any(each.left for each in self.pruned):
             self.stop = "time"
 
-    def _race(self, prepared: Prepared, bench: Bench, end: float) -> bool:
+    def _race(self, prepared: Prepared, bench: KernelBench, end: float) -> bool:
         """Time the other programs; True where all have a time."""
         self.raced = race(
             prepared.task, prepared.original, prepared.programs, prepared.options, self.profile, bench, lambda: time.monotonic() < end
@@ -155,7 +155,7 @@ class _Run:
             found["raced"] = self._raced(place)
         return found
 
-    def _told(self, pruned: Pruned) -> dict[str, Any]:
+    def _told(self, pruned: PrunedKernel) -> dict[str, Any]:
         """What the clock says of a kernel."""
         if self.clocking is None:
             return {}
@@ -167,7 +167,7 @@ class _Run:
         why = self.clocking.unmeasured.get(kernel.key, "")
         return {**told, "measured": sum(bool(each.rounds) for each in timed.values()), "problems": problems, "not_measured": why}
 
-    def _raced(self, place: Place) -> list[dict[str, Any]]:
+    def _raced(self, place: MeasuredAt) -> list[dict[str, Any]]:
         if self.prepared is None or not self.asked.programs:
             return []
         model = model_key(self.prepared.task)
@@ -177,7 +177,7 @@ class _Run:
         ]
 
 
-def tune_model(asked: Tuning, profile: Tunings, *, measured: bool = True, bench: Bench | None = None) -> dict[str, Any]:
+def tune_model(asked: Tuning, profile: Tunings, *, measured: bool = True, bench: KernelBench | None = None) -> dict[str, Any]:
     """Tune; the report. `measured`: on `bench`, by default this machine's GPU; else compilers alone have their say. Ctrl-C ends it with
     what is known (`stop`: interrupt).
 

@@ -101,7 +101,7 @@ def _added(node: AtenNode, product: Term) -> Term:
 # ---------------------------------------------------------------- convolutions
 
 
-class Windows:
+class ConvolutionWindows:
     """The numbers of a convolution in all its spatial dims."""
 
     def __init__(self, node: AtenNode) -> None:
@@ -118,12 +118,12 @@ class Windows:
 
 @aten("convolution.default")
 def _convolution(node: AtenNode) -> Built:
-    windows, x, w = Windows(node), node.term("input"), node.term("weight")
+    windows, x, w = ConvolutionWindows(node), node.term("input"), node.term("weight")
     bias = absent() if node["bias"] is None else node.term("bias")
     return _transposed(windows, x, w, bias, node.shape[2:]) if windows.transposed else _forward(windows, x, w, bias)
 
 
-def _forward(windows: Windows, x: Term, w: Term, bias: Term) -> Term:
+def _forward(windows: ConvolutionWindows, x: Term, w: Term, bias: Term) -> Term:
     attributes = {
         "strides": windows.strides, "dilations": windows.dilations, "group": windows.groups,
         "padding": tuple((pad, pad) for pad in windows.padding),
@@ -131,7 +131,7 @@ def _forward(windows: Windows, x: Term, w: Term, bias: Term) -> Term:
     return make("onnx.Conv", (x, w, bias), attributes)
 
 
-def _transposed(windows: Windows, x: Term, w: Term, bias: Term, wanted: Sequence[Dim]) -> Term:
+def _transposed(windows: ConvolutionWindows, x: Term, w: Term, bias: Term, wanted: Sequence[Dim]) -> Term:
     """The transpose of a convolution, whose result is as large as `wanted`; w [in, out / groups, ..]."""
     pairs: list[tuple[Dim, Dim]] = []
     for extent, reach, pad, stride, size in zip(
@@ -154,7 +154,7 @@ def _transposed(windows: Windows, x: Term, w: Term, bias: Term, wanted: Sequence
 @aten("convolution_backward.default")
 def _convolution_backward(node: AtenNode) -> Built:
     """The gradients of the input, the filters and the bias, each where it is asked for."""
-    windows, g, x, w = Windows(node), node.term("grad_output"), node.term("input"), node.term("weight")
+    windows, g, x, w = ConvolutionWindows(node), node.term("grad_output"), node.term("input"), node.term("weight")
     wanted = node["output_mask"]
     results: list[Term | None] = [None, None, None]
     if wanted[0]:
@@ -169,7 +169,7 @@ def _convolution_backward(node: AtenNode) -> Built:
     return tuple(results)
 
 
-def _filters_gradient(windows: Windows, x: Term, g: Term, w: Term) -> Term:
+def _filters_gradient(windows: ConvolutionWindows, x: Term, g: Term, w: Term) -> Term:
     """What moves the filters w [O, I / groups, ..] of a convolution from x [N, I, ..] to g [N, O, ..]."""
     pairs: list[tuple[Dim, Dim]] = []
     for extent, size, reach, pad, stride in zip(

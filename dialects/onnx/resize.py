@@ -34,7 +34,7 @@ _KERNELS = {"linear": 1, "bilinear": 1, "cubic": 2}  # and how far they reach
 
 
 @dataclass(frozen=True)
-class Axis:
+class ResizedAxis:
     """One axis that is resized: its dim, the new one, and the scale (None: their quotient)."""
 
     index: int
@@ -63,7 +63,7 @@ def _scaled(dim: Dim, scale: float) -> Dim | None:
     return dims.floordiv(dims.multiply(dim, exact.numerator), exact.denominator) if exact.denominator <= _LARGEST_DENOMINATOR else None
 
 
-def _axes(node: Node) -> list[Axis] | None:
+def _axes(node: Node) -> list[ResizedAxis] | None:
     """The axes that change, or that `tf_crop_and_resize` may crop."""
     x = node.operands[0]
     given = [axis_of(axis, x.tensor.rank) for axis in node.attributes.get("axes", range(x.tensor.rank))]
@@ -86,7 +86,9 @@ def _axes(node: Node) -> list[Axis] | None:
     return _listed(node, axes, old, [int(scale * dim + 0.5) for dim in old if isinstance(dim, int)], [scale] * len(axes))
 
 
-def _listed(node: Node, axes: list[int], old: list[Dim], new: Sequence[Dim | None], scales: Sequence[float | None]) -> list[Axis] | None:
+def _listed(
+    node: Node, axes: list[int], old: list[Dim], new: Sequence[Dim | None], scales: Sequence[float | None]
+) -> list[ResizedAxis] | None:
     crops = node.attributes.get("coordinate_transformation_mode") == "tf_crop_and_resize"
     roi = node.operand(1) if crops else None
     whole = not crops or (roi is not None and roi.tensor.static == (2 * len(axes),))
@@ -97,14 +99,14 @@ def _listed(node: Node, axes: list[int], old: list[Dim], new: Sequence[Dim | Non
             return None
         ends = None if roi is None else (picked(roi, 0, position), picked(roi, 0, position + len(axes)))
         if roi is not None or size != dim or scale not in (None, 1.0):
-            found.append(Axis(axis, dim, size, scale, ends))
+            found.append(ResizedAxis(axis, dim, size, scale, ends))
     return found
 
 
 # ---------------------------------------------------------------- coordinates
 
 
-def _coordinates(mode: str, axis: Axis, dtype: DType) -> Term | None:
+def _coordinates(mode: str, axis: ResizedAxis, dtype: DType) -> Term | None:
     """Where in the old axis each element of the new one lies; None for a mode that there is not."""
     place = iota((axis.new,), 0, dtype)
     scale = counted(axis.scale, dtype) if axis.scale is not None else divide(counted(axis.new, dtype), axis.old)
@@ -132,7 +134,7 @@ def _ratio(last: Dim, length: Dim | float, dtype: DType) -> Term:
     return divide(counted(last, dtype), dims.subtract(length, 1) if isinstance(length, Poly) else length - 1)
 
 
-def _offset(axis: Axis, length: Dim | float, dtype: DType) -> Term:
+def _offset(axis: ResizedAxis, length: Dim | float, dtype: DType) -> Term:
     """What the middle of the old axis moves by where the new one is shorter than the scale says: old / 2 (1 - new / length)."""
     if axis.new == length:
         return counted(0.0, dtype)
@@ -140,7 +142,7 @@ def _offset(axis: Axis, length: Dim | float, dtype: DType) -> Term:
     return multiply(divide(counted(axis.old, dtype), 2.0), moved)
 
 
-def _cropped(axis: Axis, place: Term, last: Dim, length: Dim | float) -> Term:
+def _cropped(axis: ResizedAxis, place: Term, last: Dim, length: Dim | float) -> Term:
     """From the start to the end of the region of interest, which are fractions of the axis; the middle for one element."""
     assert axis.roi is not None
     dtype = place.tensor.dtype
@@ -162,7 +164,7 @@ def _rounded(c: Term, how: str) -> Term | None:
     return pointwise(how, c) if how in ("floor", "ceil") else None
 
 
-def _times(axis: Axis, transformation: str, how: str) -> int | None:
+def _times(axis: ResizedAxis, transformation: str, how: str) -> int | None:
     """How often each element of the old axis stands in the new one, where the nearest of each is seen to be its own; None elsewhere.
 
     Element r of the block that element k grows to lies at k + r / times, or centred at k - 1/2 + (r + 1/2) / times.
@@ -188,7 +190,7 @@ def _repeated(x: Term, times: Mapping[int, int]) -> Term:
     return make("stablehlo.reshape", (broadcast(x, tuple(spread), tuple(kept)),), {"shape": tuple(whole)})
 
 
-def _nearest(x: Term, axis: Axis, coordinates: Term, how: str) -> Term | None:
+def _nearest(x: Term, axis: ResizedAxis, coordinates: Term, how: str) -> Term | None:
     rounded = _rounded(coordinates, how)
     if rounded is None:
         return None
@@ -196,7 +198,7 @@ def _nearest(x: Term, axis: Axis, coordinates: Term, how: str) -> Term | None:
     return make("onnx.Gather", (x, indices), {"axis": axis.index})
 
 
-def _interpolated(node: Node, x: Term, axis: Axis, coordinates: Term) -> Term | None:
+def _interpolated(node: Node, x: Term, axis: ResizedAxis, coordinates: Term) -> Term | None:
     """Outside the axis all elements are as at its edge, so that coordinates far away are the same as near ones."""
     mode = str(node.attributes["mode"])
     stretch, margin = 1.0, _KERNELS[mode] + 1
@@ -219,7 +221,7 @@ def _interpolated(node: Node, x: Term, axis: Axis, coordinates: Term) -> Term | 
     return make("part.interpolated", (x, weights), {"axis": axis.index})
 
 
-def _extrapolated(node: Node, x: Term, axes: Sequence[Axis], coordinates: Sequence[Term]) -> Term:
+def _extrapolated(node: Node, x: Term, axes: Sequence[ResizedAxis], coordinates: Sequence[Term]) -> Term:
     """`extrapolation_value` where a coordinate lies outside."""
     value = splat(node.attributes.get("extrapolation_value", 0.0), x.tensor.dtype, x.tensor.dims)
     for axis, c in zip(axes, coordinates, strict=True):
@@ -259,13 +261,13 @@ def resize(node: Node) -> Built:
     return _extrapolated(node, result, axes, [c for c in coordinates if c]) if transformation == "tf_crop_and_resize" else result
 
 
-def _how(node: Node, axis: Axis) -> str:
+def _how(node: Node, axis: ResizedAxis) -> str:
     """How coordinates are rounded to the nearest element. Before version 11 down, along an axis that shrinks up."""
     if node.name == "Upsample" or node.since < 11:
         return "ceil" if (axis.scale or 1) < 1 else "floor"
     return str(node.attributes.get("nearest_mode", "round_prefer_floor"))
 
 
-def _shape(x: Term, axes: Sequence[Axis]) -> Shape:
+def _shape(x: Term, axes: Sequence[ResizedAxis]) -> Shape:
     new = {axis.index: axis.new for axis in axes}
     return tuple(new.get(axis, dim) for axis, dim in enumerate(x.tensor.dims))

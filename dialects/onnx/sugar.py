@@ -20,7 +20,7 @@ from coset.ir.op import Op, get_op
 from coset.ir.term import TUPLE, Term, intern
 from coset.rules.defining import defer_definitions
 from coset.rules.definition import definition_of, expansion, is_defined
-from coset.rules.expansion import Step
+from coset.rules.expansion import ExpansionStep
 
 BROADCASTING_SINCE = 7  # before, broadcasting was asked for by attributes
 _EARLIER = frozenset({"Add", "Sub", "Mul", "Div", "And", "Or", "Xor", "Equal", "Less", "Greater", "Pow", "PRelu"})
@@ -119,7 +119,7 @@ def expanded(op: Op, operands: Sequence[Term], attributes: dict[str, Any]) -> Te
     return named[meaning.result] if isinstance(meaning.result, str) else made[meaning.result]
 
 
-def _applied(step: Step, operands: Sequence[Term]) -> Term:
+def _applied(step: ExpansionStep, operands: Sequence[Term]) -> Term:
     name = step.op.name
     if name in _SMART:
         return _SMART[name](operands[0], dict(step.attributes))

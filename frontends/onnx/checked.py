@@ -7,9 +7,9 @@ from typing import Any
 
 import onnx
 
-from coset.frontends.onnx.form import Form, form_of
+from coset.frontends.onnx.form import OpSchema, form_of
 from coset.frontends.onnx.runtime_forms import FORMS
-from coset.frontends.onnx.tensors import MODEL_HELP, Model, Opened
+from coset.frontends.onnx.tensors import MODEL_HELP, Model, OpenedModel
 
 RUNTIME = "com.microsoft"  # the domain of ONNX Runtime's own ops
 INTERNAL = "__"  # how the names of attributes begin that runtimes keep for themselves
@@ -38,13 +38,13 @@ def defaults_of(name: str, opset: int, domain: str) -> tuple[Any, ...]:
 
 
 @lru_cache(maxsize=4096)
-def form_for(name: str, opset: int, domain: str) -> Form | None:
+def form_for(name: str, opset: int, domain: str) -> OpSchema | None:
     """What an op of a standard domain asks of its nodes, where that is known."""
     schema = schema_of(name, opset, domain)
     return form_of(schema) if schema is not None else FORMS.get(name) if domain == RUNTIME else None
 
 
-def check_node(node: Model, form: Form | None, what: str, opened: Opened) -> None:
+def check_node(node: Model, form: OpSchema | None, what: str, opened: OpenedModel) -> None:
     """Check `node`, which is called `what` in messages, against the form of its op.
 
     Raises:
@@ -79,14 +79,14 @@ def is_newer(node: Model) -> bool:
     return form is not None and (len(node.input) > form.inputs[1] or any(each.name not in form.attributes for each in node.attribute))
 
 
-def _check_count(found: int, ends: tuple[int, int], newer: bool, message: str, opened: Opened) -> None:
+def _check_count(found: int, ends: tuple[int, int], newer: bool, message: str, opened: OpenedModel) -> None:
     least, most = ends
     if not least <= found or (found > most and not newer):
         wanted = f"{least}" if least == most else f"{least} or more" if most > 1 << 16 else f"{least} to {most}"
         raise opened.error(f"{message.format(found)}, its op has {wanted}", help=MODEL_HELP)
 
 
-def _attributes(node: Model, what: str, opened: Opened) -> dict[str, str]:
+def _attributes(node: Model, what: str, opened: OpenedModel) -> dict[str, str]:
     """The attributes with their kinds."""
     given: dict[str, str] = {}
     opened.check_texts(attribute.name for attribute in node.attribute)

@@ -22,7 +22,7 @@ _ASKED = 8  # Ifs of a model for which the two branches are tried: each is two r
 
 
 @dataclass(frozen=True)
-class Facts:
+class RunFacts:
     """`most`: symbol -> number that it is never above. `fixed`: symbol -> the number that it is. `branches`: an If, by its first result ->
     what its condition is, None where it may be both. `trying`: the last branch is an assumption."""
 
@@ -53,7 +53,7 @@ class Fixed(Exception):
         self.symbol, self.number = symbol, number
 
 
-class Undecided(Exception):
+class UndecidedBranch(Exception):
     """What comes behind the If whose first result is called `name` depends on which of its branches is taken."""
 
     def __init__(self, name: str) -> None:
@@ -65,13 +65,13 @@ class Impossible(Exception):
     """A node that always runs must fail."""
 
 
-def read(once: Callable[[Facts], Program]) -> Program:
+def read(once: Callable[[RunFacts], Program]) -> Program:
     """What `once` reads with all facts that it meets.
 
     Raises:
         CosetError: as `once` does.
     """
-    facts = Facts()
+    facts = RunFacts()
     while True:
         try:
             return once(facts)
@@ -81,13 +81,13 @@ def read(once: Callable[[Facts], Program]) -> Program:
         except Fixed as found:
             facts = _before(facts, found.symbol)
             facts = replace(facts, fixed={**facts.fixed, found.symbol: found.number})
-        except Undecided as found:
+        except UndecidedBranch as found:
             possible = [side for side in (True, False) if _possible(once, facts, found.name, side)]
             facts = _before(facts, "")
             facts = replace(facts, branches={**facts.branches, found.name: possible[0] if len(possible) == 1 else None})
 
 
-def _before(facts: Facts, symbol: str) -> Facts:
+def _before(facts: RunFacts, symbol: str) -> RunFacts:
     """The facts that hold when one about `symbol` is new: counted symbols behind it may be those of other dims in the next reading."""
     last = _place(symbol)
 
@@ -102,7 +102,7 @@ def _place(symbol: str) -> int:
     return int(symbol[1:]) if re.fullmatch(r"d\d+", symbol) else -1
 
 
-def _possible(once: Callable[[Facts], Program], facts: Facts, name: str, side: bool) -> bool:
+def _possible(once: Callable[[RunFacts], Program], facts: RunFacts, name: str, side: bool) -> bool:
     """False where a run in which the condition of the If is `side` always fails. What cannot be read under the assumption is possible."""
     try:
         once(replace(facts, branches={**facts.branches, name: side}, trying=True))

@@ -11,7 +11,7 @@ import onnx
 
 
 @dataclass(frozen=True)
-class Form:
+class OpSchema:
     """The least and the most operands and results of an op, the operands (place, name) that must be given, and its attributes: the kind of
     each, and whether it must be given."""
 
@@ -27,10 +27,10 @@ class Form:
         return tuple(name for name, (_, required) in self.attributes.items() if required)
 
 
-def form_of(schema: Any) -> Form:
+def form_of(schema: Any) -> OpSchema:
     """The form that a schema of `onnx.defs` says."""
     single, variadic = onnx.defs.OpSchema.FormalParameterOption.Single, onnx.defs.OpSchema.FormalParameterOption.Variadic
-    return Form(
+    return OpSchema(
         (schema.min_input, schema.max_input),
         tuple((place, formal.name) for place, formal in enumerate(schema.inputs) if formal.option == single),
         (schema.min_output, schema.max_output),

@@ -10,7 +10,7 @@ import onnx
 from onnx import inliner
 
 from coset.dialects.onnx.bodies import all_nodes
-from coset.frontends.onnx.tensors import Opened
+from coset.frontends.onnx.tensors import OpenedModel
 from coset.ir.program import Program
 
 
@@ -50,7 +50,7 @@ def two_of_one_name(one: Program, other: Program) -> str | None:
     return next((name for key in own.keys() & theirs.keys() if own[key] != theirs[key] for name in (".".join(filter(None, key)),)), None)
 
 
-def inlined(opened: Opened) -> Opened:
+def inlined(opened: OpenedModel) -> OpenedModel:
     """An opened model, as `without_calls` has it."""
     return replace(opened, proto=without_calls(opened.proto))
 

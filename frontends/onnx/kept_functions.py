@@ -10,7 +10,7 @@ import onnx
 from coset.dialects.onnx.bodies import all_nodes, bodies, count
 from coset.dialects.onnx.dtypes import CODE_OF_DTYPE, DTYPE_OF_CODE
 from coset.frontends.onnx.functions import call_graph, called, name_of
-from coset.frontends.onnx.tensors import Model, Opened
+from coset.frontends.onnx.tensors import Model, OpenedModel
 from coset.frontends.onnx.types import UNKNOWN, Symbols, type_of
 from coset.ir.builtin import OPAQUE
 from coset.ir.dims import Dim
@@ -22,14 +22,14 @@ Name = tuple[str, str, str]  # domain, name, overload
 
 
 @dataclass(frozen=True)
-class Call:
+class FunctionCall:
     """The types of the operands of a call, and the attributes that it gives."""
 
     types: Sequence[Type]
     attributes: Sequence[Model]
 
 
-Calls = dict[Name, list[Call]]  # of each function
+Calls = dict[Name, list[FunctionCall]]  # of each function
 
 
 class Stays(CosetError):
@@ -44,7 +44,7 @@ def callers_first(model: Model) -> list[Name]:
     return list(nx.topological_sort(calls)) if nx.is_directed_acyclic_graph(calls) else []
 
 
-def note_calls_in_bodies(opened: Opened, calls: Calls) -> None:
+def note_calls_in_bodies(opened: OpenedModel, calls: Calls) -> None:
     """Add what the bodies of a model's control flow call, with the types that ONNX's inference finds there."""
     graph = opened.proto.graph
     if not any(called(inner) in calls for node in graph.node for body in bodies(node) for inner in all_nodes(body.node)):
@@ -56,7 +56,7 @@ def note_calls_in_bodies(opened: Opened, calls: Calls) -> None:
     _note_in(inferred, {}, Symbols(set()), opened, calls, inside=False)
 
 
-def _note_in(graph: Model, outer: Mapping[str, Type], symbols: Symbols, opened: Opened, calls: Calls, *, inside: bool) -> None:
+def _note_in(graph: Model, outer: Mapping[str, Type], symbols: Symbols, opened: OpenedModel, calls: Calls, *, inside: bool) -> None:
     """Add the calls in a graph that is `inside` a body, and in the bodies of its nodes, which see the names of `outer` too."""
     types = dict(outer)
     for tensor in graph.initializer:
@@ -68,7 +68,7 @@ def _note_in(graph: Model, outer: Mapping[str, Type], symbols: Symbols, opened: 
     for node in graph.node:
         if inside and called(node) in calls:
             given = [types.get(name, UNKNOWN) if name else AbsentType() for name in node.input]
-            calls[called(node)].append(Call(given, tuple(node.attribute)))
+            calls[called(node)].append(FunctionCall(given, tuple(node.attribute)))
         for body in bodies(node):
             _note_in(body, types, symbols, opened, calls, inside=True)
 
@@ -86,10 +86,10 @@ def note_calls(program: Program, calls: Calls) -> None:
             name = term.attribute("domain"), term.attribute("name"), node.overload
             if name in calls:
                 operands = term.operands[1:] if term.attribute("effect") else term.operands  # the first is the token
-                calls[name].append(Call([operand.type for operand in operands], tuple(node.attribute)))
+                calls[name].append(FunctionCall([operand.type for operand in operands], tuple(node.attribute)))
 
 
-def as_model(function: Model, calls: Sequence[Call], header: Model) -> Model:
+def as_model(function: Model, calls: Sequence[FunctionCall], header: Model) -> Model:
     """The function as a model whose inputs have the types of all `calls`, a dim that differs between them being free, and whose nodes have
     the attributes that all of them give.
 
@@ -116,7 +116,7 @@ def as_model(function: Model, calls: Sequence[Call], header: Model) -> Model:
     return model
 
 
-def _attributes(function: Model, call: Call) -> tuple[bytes, ...]:
+def _attributes(function: Model, call: FunctionCall) -> tuple[bytes, ...]:
     """The values of a function's attributes in a call, those of its defaults among them.
 
     Raises:

@@ -15,13 +15,13 @@ from coset.dialects.onnx.graphs import CAPTURED
 from coset.dialects.onnx.kept import KEPT
 from coset.frontends.onnx import values
 from coset.frontends.onnx.checked import RUNTIME, check_node, defaults_of, form_for, is_newer, schema_of
-from coset.frontends.onnx.facts import Bounded, Facts, Fixed, Impossible, Undecided, read, wrong_rank
+from coset.frontends.onnx.facts import Bounded, Fixed, Impossible, RunFacts, UndecidedBranch, read, wrong_rank
 from coset.frontends.onnx.functions import inlined
 from coset.frontends.onnx.inner import Rewrite, rewritten
 from coset.frontends.onnx.nodes import Attributes, attributes_of, draws, ordered, random_functions, used_names
 from coset.frontends.onnx.results import ONE_SIDED, Dims, bounds_of, defined_types, filled_by, fixed_by, note_likely, result_dims
 from coset.frontends.onnx.sequences import element
-from coset.frontends.onnx.tensors import Model, Opened, open_model, opsets_of
+from coset.frontends.onnx.tensors import Model, OpenedModel, open_model, opsets_of
 from coset.frontends.onnx.types import UNKNOWN, Inference, Symbols, merged_type, named_dims, shown, type_of, without_shape
 from coset.ir import dims
 from coset.ir.builtin import ABSENT, OPAQUE, TOKEN, absent
@@ -64,7 +64,7 @@ class _Importer:
     """The state of one import: what each name means so far."""
 
     def __init__(
-        self, opened: Opened, facts: Facts, *, rewrite: Rewrite | None = None, outer: _Importer | None = None, graph: Model = None,
+        self, opened: OpenedModel, facts: RunFacts, *, rewrite: Rewrite | None = None, outer: _Importer | None = None, graph: Model = None,
         runs: bool = True,
     ) -> None:  # fmt: skip
         """`outer` is the importer of the graph that holds the node whose body `graph` is; `runs`: the graph's nodes run in every run."""
@@ -260,7 +260,7 @@ class _Importer:
                 raise Impossible
             results = self._opaque(node, domain, operands, what, seen)
             if branching and self.runs and self.facts.asks and node.output[0] not in self.facts.branches and _without_rank(results):
-                raise Undecided(node.output[0])
+                raise UndecidedBranch(node.output[0])
         for name, term in zip(node.output, results, strict=False):
             if name:
                 self._define(name, term)

@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 
 from coset.dialects.onnx.bodies import bodies, captured_names
-from coset.frontends.onnx.tensors import Model, Opened
+from coset.frontends.onnx.tensors import Model, OpenedModel
 from coset.ir.term import CONSTANT, Term
 
 Attributes = dict[str, Any]
@@ -31,7 +31,7 @@ def used_names(graph: Model) -> set[str]:
     return names
 
 
-def ordered(opened: Opened, graph: Model, available: set[str]) -> Iterator[Model]:
+def ordered(opened: OpenedModel, graph: Model, available: set[str]) -> Iterator[Model]:
     """The nodes, operands before users; as the file has them wherever it can be.
 
     Raises:
@@ -64,7 +64,7 @@ def ordered(opened: Opened, graph: Model, available: set[str]) -> Iterator[Model
         raise opened.error(f"node `{node.name or node.op_type}` needs its own result: the graph has a cycle", help="export the model again")
 
 
-def attributes_of(node: Model, opened: Opened) -> Attributes | None:
+def attributes_of(node: Model, opened: OpenedModel) -> Attributes | None:
     """The attributes as numbers, text, tuples and Constants, without bodies; None when one is of another kind (a type, a reference)."""
     kinds = onnx.AttributeProto
     result: Attributes = {}

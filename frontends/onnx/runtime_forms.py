@@ -5,11 +5,11 @@ Source: `get_all_operator_schema()` of `onnxruntime.capi.onnxruntime_pybind11_st
 
 from __future__ import annotations
 
-from coset.frontends.onnx.form import Form
+from coset.frontends.onnx.form import OpSchema
 
 VERSION = "1.32.0"  # of ONNX Runtime
 FORMS = {
-    "Attention": Form(
+    "Attention": OpSchema(
         (2, 7),
         ((0, "input"), (1, "weights")),
         (1, 2),
@@ -24,16 +24,16 @@ FORMS = {
             "unidirectional": ("int", False),
         },
     ),
-    "BiasGelu": Form((2, 2), ((0, "A"), (1, "B")), (1, 1), {}),
-    "BifurcationDetector": Form(
+    "BiasGelu": OpSchema((2, 2), ((0, "A"), (1, "B")), (1, 1), {}),
+    "BifurcationDetector": OpSchema(
         (3, 4),
         ((0, "src_tokens"), (1, "cur_tokens"), (2, "prev_suffix_match_idx")),
         (2, 2),
         {"max_ngram_size": ("int", False), "min_ngram_size": ("int", False)},
     ),
-    "BranchwiseRMSNorm": Form((1, 2), ((0, "X"),), (1, 1), {"epsilon": ("float", False), "num_branches": ("int", False)}),
-    "CDist": Form((2, 2), ((0, "A"), (1, "B")), (1, 1), {"metric": ("string", False)}),
-    "CausalConvWithState": Form(
+    "BranchwiseRMSNorm": OpSchema((1, 2), ((0, "X"),), (1, 1), {"epsilon": ("float", False), "num_branches": ("int", False)}),
+    "CDist": OpSchema((2, 2), ((0, "A"), (1, "B")), (1, 1), {"metric": ("string", False)}),
+    "CausalConvWithState": OpSchema(
         (2, 4),
         ((0, "input"), (1, "weight")),
         (2, 3),
@@ -50,7 +50,7 @@ FORMS = {
             "state_window": ("int", False),
         },
     ),
-    "ConvTransposeWithDynamicPads": Form(
+    "ConvTransposeWithDynamicPads": OpSchema(
         (2, 4),
         ((0, "X"), (1, "W")),
         (1, 1),
@@ -63,13 +63,13 @@ FORMS = {
             "strides": ("ints", False),
         },
     ),
-    "CropAndResize": Form(
+    "CropAndResize": OpSchema(
         (4, 4),
         ((0, "X"), (1, "rois"), (2, "batch_indices"), (3, "crop_size")),
         (1, 1),
         {"extrapolation_value": ("float", False), "mode": ("string", False)},
     ),
-    "DecoderMaskedMultiHeadAttention": Form(
+    "DecoderMaskedMultiHeadAttention": OpSchema(
         (1, 11),
         ((0, "query"),),
         (1, 4),
@@ -81,8 +81,8 @@ FORMS = {
             "scale": ("float", False),
         },
     ),
-    "DequantizeLinear": Form((2, 3), ((0, "x"), (1, "x_scale")), (1, 1), {"axis": ("int", False)}),
-    "DynamicQuantizeLSTM": Form(
+    "DequantizeLinear": OpSchema((2, 3), ((0, "x"), (1, "x_scale")), (1, 1), {"axis": ("int", False)}),
+    "DynamicQuantizeLSTM": OpSchema(
         (12, 12),
         ((0, "X"), (1, "W"), (2, "R"), (8, "W_scale"), (9, "W_zero_point"), (10, "R_scale"), (11, "R_zero_point")),
         (0, 3),
@@ -96,23 +96,23 @@ FORMS = {
             "input_forget": ("int", False),
         },
     ),
-    "DynamicQuantizeMatMul": Form((3, 5), ((0, "A"), (1, "B"), (2, "b_scale")), (1, 1), {}),
-    "DynamicTimeWarping": Form((1, 1), ((0, "input"),), (1, 1), {}),
-    "EmbedLayerNormalization": Form(
+    "DynamicQuantizeMatMul": OpSchema((3, 5), ((0, "A"), (1, "B"), (2, "b_scale")), (1, 1), {}),
+    "DynamicTimeWarping": OpSchema((1, 1), ((0, "input"),), (1, 1), {}),
+    "EmbedLayerNormalization": OpSchema(
         (7, 9),
         ((0, "input_ids"), (2, "word_embedding"), (3, "position_embedding"), (5, "gamma"), (6, "beta")),
         (1, 3),
         {"epsilon": ("float", False), "mask_index_type": ("int", False)},
     ),
-    "EngramGate": Form(
+    "EngramGate": OpSchema(
         (5, 6),
         ((0, "key"), (1, "query"), (2, "value"), (3, "key_norm_scale"), (4, "query_norm_scale")),
         (1, 2),
         {"epsilon": ("float", False)},
     ),
-    "ExpandDims": Form((2, 2), ((0, "X"), (1, "axis")), (1, 1), {}),
-    "FastGelu": Form((1, 2), ((0, "X"),), (1, 1), {}),
-    "FusedConv": Form(
+    "ExpandDims": OpSchema((2, 2), ((0, "X"), (1, "axis")), (1, 1), {}),
+    "FastGelu": OpSchema((1, 2), ((0, "X"),), (1, 1), {}),
+    "FusedConv": OpSchema(
         (2, 4),
         ((0, "X"), (1, "W")),
         (1, 1),
@@ -127,7 +127,7 @@ FORMS = {
             "strides": ("ints", False),
         },
     ),
-    "FusedGemm": Form(
+    "FusedGemm": OpSchema(
         (2, 3),
         ((0, "A"), (1, "B")),
         (1, 1),
@@ -142,7 +142,7 @@ FORMS = {
             "transB": ("int", False),
         },
     ),
-    "FusedMatMul": Form(
+    "FusedMatMul": OpSchema(
         (2, 2),
         ((0, "A"), (1, "B")),
         (1, 1),
@@ -154,25 +154,25 @@ FORMS = {
             "transBatchB": ("int", False),
         },
     ),
-    "GatedAdd": Form((3, 4), ((0, "X"), (1, "Y"), (2, "gate")), (1, 1), {}),
-    "GatedRMSNorm": Form(
+    "GatedAdd": OpSchema((3, 4), ((0, "X"), (1, "Y"), (2, "gate")), (1, 1), {}),
+    "GatedRMSNorm": OpSchema(
         (3, 3), ((0, "X"), (1, "scale"), (2, "gate")), (1, 1), {"activation": ("string", False), "epsilon": ("float", False)}
     ),
-    "GatherBlockQuantized": Form(
+    "GatherBlockQuantized": OpSchema(
         (3, 4),
         ((0, "data"), (1, "indices"), (2, "scales")),
         (1, 1),
         {"bits": ("int", False), "block_size": ("int", False), "gather_axis": ("int", False), "quantize_axis": ("int", False)},
     ),
-    "GatherND": Form((2, 2), ((0, "data"), (1, "indices")), (1, 1), {}),
-    "Gelu": Form((1, 1), ((0, "X"),), (1, 1), {}),
-    "GridSample": Form(
+    "GatherND": OpSchema((2, 2), ((0, "data"), (1, "indices")), (1, 1), {}),
+    "Gelu": OpSchema((1, 1), ((0, "X"),), (1, 1), {}),
+    "GridSample": OpSchema(
         (2, 2),
         ((0, "X"), (1, "Grid")),
         (1, 1),
         {"align_corners": ("int", False), "mode": ("string", False), "padding_mode": ("string", False)},
     ),
-    "GroupQueryAttention": Form(
+    "GroupQueryAttention": OpSchema(
         (7, 17),
         ((0, "query"), (5, "seqlens_k"), (6, "total_sequence_length")),
         (1, 4),
@@ -196,14 +196,14 @@ FORMS = {
             "v_quant_type": ("string", False),
         },
     ),
-    "HyperConnectionPostMix": Form(
+    "HyperConnectionPostMix": OpSchema(
         (3, 4), ((0, "streams"), (1, "block_output"), (2, "post_mix")), (1, 1), {"num_branches": ("int", False)}
     ),
-    "HyperConnectionPreMix": Form(
+    "HyperConnectionPreMix": OpSchema(
         (2, 2), ((0, "streams"), (1, "pre_mix")), (1, 1), {"num_branches": ("int", False), "reduction_scale": ("float", False)}
     ),
-    "Inverse": Form((1, 1), ((0, "X"),), (1, 1), {}),
-    "LinearAttention": Form(
+    "Inverse": OpSchema((1, 1), ((0, "X"),), (1, 1), {}),
+    "LinearAttention": OpSchema(
         (3, 6),
         ((0, "query"), (1, "key"), (2, "value")),
         (2, 2),
@@ -216,8 +216,8 @@ FORMS = {
             "update_rule": ("string", False),
         },
     ),
-    "LinearAttentionGate": Form((3, 4), ((0, "a"), (1, "dt_bias"), (2, "decay_scale")), (1, 2), {}),
-    "MRotaryEmbedding": Form(
+    "LinearAttentionGate": OpSchema((3, 4), ((0, "a"), (1, "dt_bias"), (2, "decay_scale")), (1, 2), {}),
+    "MRotaryEmbedding": OpSchema(
         (4, 4),
         ((0, "input"), (1, "position_ids"), (2, "cos_cache"), (3, "sin_cache")),
         (1, 1),
@@ -231,7 +231,7 @@ FORMS = {
             "scale": ("float", False),
         },
     ),
-    "MatMulBnb4": Form(
+    "MatMulBnb4": OpSchema(
         (3, 3),
         ((0, "A"), (1, "B"), (2, "absmax")),
         (1, 1),
@@ -244,10 +244,10 @@ FORMS = {
             "transB": ("int", False),
         },
     ),
-    "MatMulFpQ4": Form((3, 3), ((0, "A"), (1, "B"), (2, "B_shape")), (1, 1), {"blk_quant_type": ("int", False)}),
-    "MatMulInteger16": Form((2, 2), ((0, "A"), (1, "B")), (1, 1), {}),
-    "MatMulIntegerToFloat": Form((4, 7), ((0, "A"), (1, "B"), (2, "a_scale"), (3, "b_scale")), (1, 1), {}),
-    "MatMulNBits": Form(
+    "MatMulFpQ4": OpSchema((3, 3), ((0, "A"), (1, "B"), (2, "B_shape")), (1, 1), {"blk_quant_type": ("int", False)}),
+    "MatMulInteger16": OpSchema((2, 2), ((0, "A"), (1, "B")), (1, 1), {}),
+    "MatMulIntegerToFloat": OpSchema((4, 7), ((0, "A"), (1, "B"), (2, "a_scale"), (3, "b_scale")), (1, 1), {}),
+    "MatMulNBits": OpSchema(
         (3, 6),
         ((0, "A"), (1, "B"), (2, "scales")),
         (1, 1),
@@ -260,7 +260,7 @@ FORMS = {
             "weight_prepacked": ("int", False),
         },
     ),
-    "MaxpoolWithMask": Form(
+    "MaxpoolWithMask": OpSchema(
         (2, 2),
         ((0, "X"), (1, "M")),
         (1, 1),
@@ -272,7 +272,7 @@ FORMS = {
             "strides": ("ints", False),
         },
     ),
-    "MoE": Form(
+    "MoE": OpSchema(
         (5, 8),
         ((0, "input"), (1, "router_probs"), (2, "fc1_experts_weights"), (4, "fc2_experts_weights")),
         (1, 1),
@@ -288,21 +288,21 @@ FORMS = {
             "use_sparse_mixer": ("int", False),
         },
     ),
-    "MultiHeadAttention": Form(
+    "MultiHeadAttention": OpSchema(
         (1, 10),
         ((0, "query"),),
         (1, 4),
         {"mask_filter_value": ("float", False), "num_heads": ("int", True), "scale": ("float", False), "unidirectional": ("int", False)},
     ),
-    "MurmurHash3": Form((1, 1), ((0, "X"),), (1, 1), {"positive": ("int", False), "seed": ("int", False)}),
-    "NGramHashMapping": Form(
+    "MurmurHash3": OpSchema((1, 1), ((0, "X"),), (1, 1), {"positive": ("int", False), "seed": ("int", False)}),
+    "NGramHashMapping": OpSchema(
         (3, 7),
         ((0, "input_ids"), (1, "multipliers"), (2, "vocab_sizes")),
         (1, 2),
         {"max_ngram_size": ("int", True), "n_head_per_ngram": ("int", True), "pad_id": ("int", True), "reset_on_eos": ("int", False)},
     ),
-    "NGramRepeatBlock": Form((2, 2), ((0, "input_ids"), (1, "scores")), (1, 1), {"ngram_size": ("int", True)}),
-    "NhwcMaxPool": Form(
+    "NGramRepeatBlock": OpSchema((2, 2), ((0, "input_ids"), (1, "scores")), (1, 1), {"ngram_size": ("int", True)}),
+    "NhwcMaxPool": OpSchema(
         (1, 1),
         ((0, "x"),),
         (1, 1),
@@ -315,8 +315,8 @@ FORMS = {
             "strides": ("ints", False),
         },
     ),
-    "Pad": Form((2, 3), ((0, "data"), (1, "pads")), (1, 1), {"mode": ("string", False)}),
-    "QAttention": Form(
+    "Pad": OpSchema((2, 3), ((0, "data"), (1, "pads")), (1, 1), {"mode": ("string", False)}),
+    "QAttention": OpSchema(
         (5, 9),
         ((0, "input"), (1, "weight"), (2, "bias"), (3, "input_scale"), (4, "weight_scale")),
         (1, 2),
@@ -329,7 +329,7 @@ FORMS = {
             "unidirectional": ("int", False),
         },
     ),
-    "QEmbedLayerNormalization": Form(
+    "QEmbedLayerNormalization": OpSchema(
         (18, 18),
         (
             (0, "input_ids"),
@@ -349,14 +349,14 @@ FORMS = {
         (2, 2),
         {"epsilon": ("float", False)},
     ),
-    "QGemm": Form(
+    "QGemm": OpSchema(
         (6, 9),
         ((0, "A"), (1, "a_scale"), (2, "a_zero_point"), (3, "B"), (4, "b_scale"), (5, "b_zero_point")),
         (1, 1),
         {"alpha": ("float", False), "transA": ("int", False), "transB": ("int", False)},
     ),
-    "QLinearAdd": Form((7, 8), ((0, "A"), (1, "A_scale"), (3, "B"), (4, "B_scale"), (6, "C_scale")), (1, 1), {}),
-    "QLinearAveragePool": Form(
+    "QLinearAdd": OpSchema((7, 8), ((0, "A"), (1, "A_scale"), (3, "B"), (4, "B_scale"), (6, "C_scale")), (1, 1), {}),
+    "QLinearAveragePool": OpSchema(
         (4, 5),
         ((0, "X"), (1, "x_scale"), (3, "y_scale")),
         (1, 1),
@@ -370,8 +370,8 @@ FORMS = {
             "strides": ("ints", False),
         },
     ),
-    "QLinearConcat": Form((3, 2147483647), ((0, "Y_scale"), (1, "Y_zero_point")), (1, 1), {"axis": ("int", True)}),
-    "QLinearConv": Form(
+    "QLinearConcat": OpSchema((3, 2147483647), ((0, "Y_scale"), (1, "Y_zero_point")), (1, 1), {"axis": ("int", True)}),
+    "QLinearConv": OpSchema(
         (8, 9),
         ((0, "x"), (1, "x_scale"), (2, "x_zero_point"), (3, "w"), (4, "w_scale"), (5, "w_zero_point"), (6, "y_scale"), (7, "y_zero_point")),
         (1, 1),
@@ -385,19 +385,19 @@ FORMS = {
             "strides": ("ints", False),
         },
     ),
-    "QLinearGlobalAveragePool": Form(
+    "QLinearGlobalAveragePool": OpSchema(
         (5, 5),
         ((0, "X"), (1, "x_scale"), (2, "x_zero_point"), (3, "y_scale"), (4, "y_zero_point")),
         (1, 1),
         {"channels_last": ("int", False)},
     ),
-    "QLinearLeakyRelu": Form((4, 5), ((0, "X"), (1, "X_scale"), (3, "Y_scale")), (1, 1), {"alpha": ("float", False)}),
-    "QLinearMul": Form((7, 8), ((0, "A"), (1, "A_scale"), (3, "B"), (4, "B_scale"), (6, "C_scale")), (1, 1), {}),
-    "QLinearSigmoid": Form((4, 5), ((0, "X"), (1, "X_scale"), (3, "Y_scale")), (1, 1), {}),
-    "QLinearSoftmax": Form(
+    "QLinearLeakyRelu": OpSchema((4, 5), ((0, "X"), (1, "X_scale"), (3, "Y_scale")), (1, 1), {"alpha": ("float", False)}),
+    "QLinearMul": OpSchema((7, 8), ((0, "A"), (1, "A_scale"), (3, "B"), (4, "B_scale"), (6, "C_scale")), (1, 1), {}),
+    "QLinearSigmoid": OpSchema((4, 5), ((0, "X"), (1, "X_scale"), (3, "Y_scale")), (1, 1), {}),
+    "QLinearSoftmax": OpSchema(
         (5, 5), ((0, "X"), (1, "X_scale"), (3, "y_scale"), (4, "y_zero_point")), (1, 1), {"axis": ("int", False), "opset": ("int", True)}
     ),
-    "QLinearWhere": Form(
+    "QLinearWhere": OpSchema(
         (9, 9),
         (
             (0, "condition"),
@@ -413,7 +413,7 @@ FORMS = {
         (1, 1),
         {},
     ),
-    "QMoE": Form(
+    "QMoE": OpSchema(
         (6, 21),
         ((0, "input"), (1, "router_probs"), (2, "fc1_experts_weights"), (5, "fc2_experts_weights")),
         (1, 1),
@@ -437,10 +437,10 @@ FORMS = {
             "weights_prepacked": ("int", False),
         },
     ),
-    "QuantizeLinear": Form((2, 3), ((0, "x"), (1, "y_scale")), (1, 1), {"axis": ("int", False)}),
-    "QuickGelu": Form((1, 1), ((0, "X"),), (1, 1), {"alpha": ("float", False)}),
-    "Range": Form((2, 3), ((0, "start"), (1, "limit")), (1, 1), {}),
-    "RotaryEmbedding": Form(
+    "QuantizeLinear": OpSchema((2, 3), ((0, "x"), (1, "y_scale")), (1, 1), {"axis": ("int", False)}),
+    "QuickGelu": OpSchema((1, 1), ((0, "X"),), (1, 1), {"alpha": ("float", False)}),
+    "Range": OpSchema((2, 3), ((0, "start"), (1, "limit")), (1, 1), {}),
+    "RotaryEmbedding": OpSchema(
         (4, 4),
         ((0, "input"), (1, "position_ids"), (2, "cos_cache"), (3, "sin_cache")),
         (1, 1),
@@ -452,11 +452,11 @@ FORMS = {
             "scale": ("float", False),
         },
     ),
-    "SampleOp": Form((1, 1), ((0, "X"),), (1, 1), {}),
-    "ScaledSiLU": Form((1, 2), ((0, "X"),), (1, 1), {"alpha": ("float", False)}),
-    "SkipLayerNormalization": Form((3, 5), ((0, "input"), (1, "skip"), (2, "gamma")), (1, 4), {"epsilon": ("float", False)}),
-    "SkipSimplifiedLayerNormalization": Form((3, 4), ((0, "input"), (1, "skip"), (2, "gamma")), (1, 4), {"epsilon": ("float", False)}),
-    "SparseAttention": Form(
+    "SampleOp": OpSchema((1, 1), ((0, "X"),), (1, 1), {}),
+    "ScaledSiLU": OpSchema((1, 2), ((0, "X"),), (1, 1), {"alpha": ("float", False)}),
+    "SkipLayerNormalization": OpSchema((3, 5), ((0, "input"), (1, "skip"), (2, "gamma")), (1, 4), {"epsilon": ("float", False)}),
+    "SkipSimplifiedLayerNormalization": OpSchema((3, 4), ((0, "input"), (1, "skip"), (2, "gamma")), (1, 4), {"epsilon": ("float", False)}),
+    "SparseAttention": OpSchema(
         (9, 11),
         (
             (0, "query"),
@@ -477,13 +477,13 @@ FORMS = {
             "sparse_block_size": ("int", True),
         },
     ),
-    "TransposeMatMul": Form(
+    "TransposeMatMul": OpSchema(
         (2, 2), ((0, "A"), (1, "B")), (1, 1), {"alpha": ("float", False), "transA": ("int", False), "transB": ("int", False)}
     ),
-    "Trilu": Form((1, 2), ((0, "X"),), (1, 1), {"upper": ("int", False)}),
-    "UnfoldTensor": Form((1, 1), ((0, "input"),), (1, 1), {"dim": ("int", False), "size": ("int", True), "step": ("int", False)}),
-    "Unique": Form((1, 1), ((0, "x"),), (3, 3), {}),
-    "VarlenNGramHashMapping": Form(
+    "Trilu": OpSchema((1, 2), ((0, "X"),), (1, 1), {"upper": ("int", False)}),
+    "UnfoldTensor": OpSchema((1, 1), ((0, "input"),), (1, 1), {"dim": ("int", False), "size": ("int", True), "step": ("int", False)}),
+    "Unique": OpSchema((1, 1), ((0, "x"),), (3, 3), {}),
+    "VarlenNGramHashMapping": OpSchema(
         (4, 10),
         ((0, "input_ids"), (1, "multipliers"), (2, "vocab_sizes"), (3, "cumulative_sequence_length")),
         (1, 4),
@@ -495,7 +495,7 @@ FORMS = {
             "state_update_capacity": ("int", False),
         },
     ),
-    "WordConvEmbedding": Form(
+    "WordConvEmbedding": OpSchema(
         (4, 4),
         ((0, "Sequence"), (1, "W"), (2, "B"), (3, "C")),
         (1, 1),

@@ -29,7 +29,7 @@ MODEL_HELP = "check the file with `python -m onnx.bin.checker FILE`"
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedModel:
     """A model whose long weights are not in `proto` but in `path` or `memory`. External data lies in `folder` or below."""
 
     proto: Model
@@ -226,7 +226,7 @@ def _text(item: bytes) -> str | bytes:
         return item  # ONNX asks for UTF-8 but nothing enforces it: kept as it came
 
 
-def open_model(source: str | Path | bytes | Model, *, folder: Path | None = None) -> Opened:
+def open_model(source: str | Path | bytes | Model, *, folder: Path | None = None) -> OpenedModel:
     """The model in a file, in serialized bytes, or a ModelProto (which is serialized: under 2 GB, and copied).
 
     Raises:
@@ -242,10 +242,10 @@ def open_model(source: str | Path | bytes | Model, *, folder: Path | None = None
             f"the model cannot be serialized: {error}", place=Place(name), help="save it to a file and give its path"
         ) from None
     view = memoryview(data)
-    return Opened(_parse(view, name), name, memory=view, folder=folder)
+    return OpenedModel(_parse(view, name), name, memory=view, folder=folder)
 
 
-def _open_file(path: Path) -> Opened:
+def _open_file(path: Path) -> OpenedModel:
     place = Place(str(path))
     try:
         with path.open("rb") as file:
@@ -255,7 +255,7 @@ def _open_file(path: Path) -> Opened:
     except OSError as error:
         raise CosetError(f"cannot read the model: {error.strerror or error}", place=place, help="give the path of an .onnx file") from None
     proto = _parse(memoryview(mapped), str(path))
-    return Opened(proto, str(path), path=path.resolve(), folder=path.resolve().parent)
+    return OpenedModel(proto, str(path), path=path.resolve(), folder=path.resolve().parent)
 
 
 def _parse(view: memoryview, name: str) -> Model:
@@ -272,7 +272,7 @@ def _parse(view: memoryview, name: str) -> Model:
     return model
 
 
-def opsets_of(opened: Opened) -> dict[str, int]:
+def opsets_of(opened: OpenedModel) -> dict[str, int]:
     """The version that the model imports of each domain.
 
     Raises:

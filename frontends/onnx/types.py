@@ -12,7 +12,7 @@ import onnx
 from coset.dialects.onnx.bodies import CAPTURE
 from coset.dialects.onnx.dtypes import CODE_OF_DTYPE, DTYPE_OF_CODE
 from coset.dialects.onnx.node import constant_elements
-from coset.frontends.onnx.tensors import Model, Opened
+from coset.frontends.onnx.tensors import Model, OpenedModel
 from coset.ir.dims import Dim, symbol
 from coset.ir.term import Term
 from coset.ir.types import AbsentType, DType, ForeignType, TensorType, Type
@@ -84,7 +84,7 @@ def named_dims(types: Sequence[Model]) -> set[str]:
     return {dim.dim_param for type in types if type.HasField("tensor_type") for dim in type.tensor_type.shape.dim if dim.dim_param}
 
 
-def type_of(proto: Model, symbols: Symbols, opened: Opened, what: str) -> Type:
+def type_of(proto: Model, symbols: Symbols, opened: OpenedModel, what: str) -> Type:
     """The type that the TypeProto of `what` states; its unnamed dims are fresh symbols, and so are those that an exporter gave as -1.
 
     Raises:

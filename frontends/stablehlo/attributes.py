@@ -9,7 +9,7 @@ import numpy as np
 
 from coset.dialects.hub.mlir_ops import Field
 from coset.dialects.hub.mlir_text import DTYPE_OF_TEXT, bytes_array, dense_array, element_type
-from coset.frontends.stablehlo.module import Opened, hlo, mlir
+from coset.frontends.stablehlo.module import OpenedModule, hlo, mlir
 from coset.ir.op import Array
 from coset.ir.types import DType, ForeignType, TensorType, TokenType, TupleType, Type
 
@@ -130,7 +130,7 @@ def static_type(type: Any) -> Type:
 # ---------------------------------------------------------------- constants
 
 
-def elements_of(attribute: Any, opened: Opened) -> Array:
+def elements_of(attribute: Any, opened: OpenedModule) -> Array:
     """The array of a dense attribute, a view of MLIR's own bytes where the bindings give one.
 
     Raises:

@@ -10,21 +10,21 @@ from coset.dialects.hub.mlir_ops import HINTS
 from coset.dialects.hub.types import COMBINERS
 from coset.frontends.stablehlo.attributes import Foreign, attribute_of
 from coset.frontends.stablehlo.module import hlo
-from coset.frontends.stablehlo.node import Builder, Built, Node
+from coset.frontends.stablehlo.node import Builder, Built, MlirOperation
 from coset.frontends.stablehlo.regions import combiner_word, payload, results
 from coset.ir.term import make
 
 _DEVICE_TO_DEVICE = 1
 
 
-def _rows(node: Node, name: str) -> tuple[tuple[int, ...], ...]:
+def _rows(node: MlirOperation, name: str) -> tuple[tuple[int, ...], ...]:
     value = node.value(name)
     if value is None or np.ndim(value) != 2:
         raise Foreign
     return tuple(tuple(int(i) for i in row) for row in np.asarray(value))
 
 
-def _common(node: Node, *read: str) -> dict[str, Any]:
+def _common(node: MlirOperation, *read: str) -> dict[str, Any]:
     """The groups (or pairs) and the channel; every other attribute must be one of `read`.
 
     Raises:
@@ -47,47 +47,47 @@ def _common(node: Node, *read: str) -> dict[str, Any]:
     return given
 
 
-def _sizes(node: Node, axis: int) -> tuple[int, int]:
+def _sizes(node: MlirOperation, axis: int) -> tuple[int, int]:
     before, after = node.operands[0].tensor.dims[axis], node.shape()[axis]
     if not isinstance(before, int) or not isinstance(after, int) or not before or not after:
         raise Foreign  # the size of a group is what these say
     return before, after
 
 
-def _all_gather(node: Node) -> Built:
+def _all_gather(node: MlirOperation) -> Built:
     given = _common(node, "all_gather_dim")
     axis = node.value("all_gather_dim")
     before, after = _sizes(node, axis)
     return results(make(node.name, node.operands, {**given, "all_gather_dim": axis, "group_size": after // before}))
 
 
-def _all_to_all(node: Node) -> Built:
+def _all_to_all(node: MlirOperation) -> Built:
     names = ("split_dimension", "concat_dimension", "split_count")
     given = _common(node, *names)
     return results(make(node.name, node.operands, {**given, **{name: node.value(name) for name in names}}))
 
 
-def _collective_broadcast(node: Node) -> Built:
+def _collective_broadcast(node: MlirOperation) -> Built:
     return results(make(node.name, node.operands, _common(node)))
 
 
-def _collective_permute(node: Node) -> Built:
+def _collective_permute(node: MlirOperation) -> Built:
     given = _common(node, "source_target_pairs")
     return results(make(node.name, node.operands, {**given, "source_target_pairs": _rows(node, "source_target_pairs")}))
 
 
-def _reducing(node: Node, given: dict[str, Any]) -> Built:
+def _reducing(node: MlirOperation, given: dict[str, Any]) -> Built:
     word = combiner_word(node.regions[0])
     combiner = word if word in COMBINERS else "region"
     bodies = (payload(node, 0),) if combiner == "region" else ()
     return results(make(node.name, node.operands, {**given, "combiner": combiner}, bodies))
 
 
-def _all_reduce(node: Node) -> Built:
+def _all_reduce(node: MlirOperation) -> Built:
     return _reducing(node, _common(node))
 
 
-def _reduce_scatter(node: Node) -> Built:
+def _reduce_scatter(node: MlirOperation) -> Built:
     axis = node.value("scatter_dimension")
     before, after = _sizes(node, axis)
     return _reducing(node, {**_common(node, "scatter_dimension"), "scatter_dimension": axis, "group_size": before // after})

@@ -66,7 +66,7 @@ def _load_chlo(context: Any) -> None:
 
 
 @dataclass
-class Opened:
+class OpenedModule:
     """A verified module, what it was read from, and the bytes of its `dense_resource` constants by name."""
 
     module: Module
@@ -94,7 +94,7 @@ class Opened:
         return bytes.fromhex(self._blobs[name][8:])
 
 
-def open_module(source: str | Path | bytes) -> Opened:
+def open_module(source: str | Path | bytes) -> OpenedModule:
     """The module in a file (Path, or str without a line break or brace), in text, or in bytes (bytecode, portable artifact, text).
 
     Raises:
@@ -116,7 +116,7 @@ def open_module(source: str | Path | bytes) -> Opened:
             module = ir.Module.parse(text, context=context)
     except (ir.MLIRError, ValueError) as error:  # ValueError: an artifact that cannot be read
         raise _refused(str(error), name, text) from None
-    return Opened(module, name, text)
+    return OpenedModule(module, name, text)
 
 
 def _read(source: str | Path | bytes) -> tuple[str, bytes]:

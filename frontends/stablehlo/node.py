@@ -13,7 +13,7 @@ from coset.ir.term import Region, Term
 from coset.ir.types import DType, Type
 
 
-class Known(Exception):
+class KnownDim(Exception):
     """Every run that does not fail has `symbol` equal to `dim`: the import begins again with it."""
 
     def __init__(self, symbol: str, dim: Dim) -> None:
@@ -41,7 +41,7 @@ class Importer(Protocol):
 
 
 @dataclass(frozen=True)
-class Node:
+class MlirOperation:
     """An operation: its name with dialect, operand terms, and the bindings' object for the rest."""
 
     op: Any
@@ -92,7 +92,7 @@ class Node:
 
 
 Built = Term | Sequence[Term]
-Builder = Callable[[Node], Built | None]
+Builder = Callable[[MlirOperation], Built | None]
 
 
 def solve(a: Dim, b: Dim, age: Callable[[str], int]) -> tuple[str, Dim] | None:

@@ -14,7 +14,7 @@ from coset.dialects.hub.terms import broadcast, convert, numpy_broadcast, numpy_
 from coset.frontends.onnx.values import host_value
 from coset.frontends.stablehlo.attributes import Foreign, dims_of, field_value
 from coset.frontends.stablehlo.collectives import COLLECTIVE_BUILDERS
-from coset.frontends.stablehlo.node import Builder, Built, Node
+from coset.frontends.stablehlo.node import Builder, Built, MlirOperation
 from coset.frontends.stablehlo.quantized import Floats, dequantized, is_computed_between, requantized, uniform_quantize
 from coset.frontends.stablehlo.regions import REGION_BUILDERS
 from coset.frontends.stablehlo.shapes import SHAPE_BUILDERS, folded, shape_operand
@@ -24,7 +24,7 @@ from coset.ir.term import CONSTANT, TUPLE, Term, get, make, topological
 from coset.ir.types import DTYPES, TensorType, TupleType
 
 
-def build(node: Node) -> Built | None:
+def build(node: MlirOperation) -> Built | None:
     """The results of `node` as hub terms, or None where we do not know the operation.
 
     Raises:
@@ -48,7 +48,7 @@ def build(node: Node) -> Built | None:
     return plain(node, node.name, node.operands)
 
 
-def plain(node: Node, name: str, operands: Sequence[Term]) -> Built:
+def plain(node: MlirOperation, name: str, operands: Sequence[Term]) -> Built:
     """The hub op `name` with the attributes that the table of spellings gives."""
     op = find_op(name)
     assert op is not None
@@ -62,7 +62,7 @@ def plain(node: Node, name: str, operands: Sequence[Term]) -> Built:
     return known(name, operands, attributes)
 
 
-def _refuse_unread(node: Node, name: str) -> None:
+def _refuse_unread(node: MlirOperation, name: str) -> None:
     """An attribute that the table does not have may change the meaning: the operation is kept as it is."""
     read = {field.theirs for field in FIELDS.get(name, ())}
     for attribute in node.op.attributes:
@@ -90,7 +90,7 @@ _NORMAL: dict[str, Any] = {
 # ---------------------------------------------------------------- builders of their own
 
 
-def _compare(node: Node) -> Built:
+def _compare(node: MlirOperation) -> Built:
     """Total order of floats is an order of integers."""
     if node.value("compare_type", "NOTYPE") != "TOTALORDER" or node.operands[0].tensor.dtype.kind not in ("float", "complex"):
         return plain(node, node.name, node.operands)
@@ -100,7 +100,7 @@ def _compare(node: Node) -> Built:
     return make(node.name, [total_order(x) for x in node.operands], {"direction": node.value("comparison_direction")})
 
 
-def _dot_general(node: Node) -> Built:
+def _dot_general(node: MlirOperation) -> Built:
     numbers = dims_of(node.op, "dot_dimension_numbers", "DotDimensionNumbers")
     attributes = {
         "lhs_batch": tuple(numbers.lhs_batching_dimensions), "rhs_batch": tuple(numbers.rhs_batching_dimensions),
@@ -109,12 +109,12 @@ def _dot_general(node: Node) -> Built:
     return make("stablehlo.dot_general", _as_result(node, node.operands), attributes)
 
 
-def _dot(node: Node) -> Built:
+def _dot(node: MlirOperation) -> Built:
     rank = node.operands[0].tensor.rank
     return make("stablehlo.dot_general", _as_result(node, node.operands), {"lhs_contract": (rank - 1,), "rhs_contract": (0,)})
 
 
-def _as_result(node: Node, operands: Sequence[Term]) -> list[Term]:
+def _as_result(node: MlirOperation, operands: Sequence[Term]) -> list[Term]:
     """The operands of a contraction in the element type of the result: it says in what the sums are kept.
 
     Raises:
@@ -128,14 +128,14 @@ def _as_result(node: Node, operands: Sequence[Term]) -> list[Term]:
     return [convert(operand, dtype) for operand in operands]
 
 
-def _convolution(node: Node) -> Built:
+def _convolution(node: MlirOperation) -> Built:
     pairs = node.value("padding")
     spatial = node.operands[0].tensor.rank - 2
     padding = ((0, 0),) * spatial if pairs is None else tuple((int(low), int(high)) for low, high in np.asarray(pairs).reshape(-1, 2))
     return _in_our_layout(node, "stablehlo.convolution", (), {"padding": padding})
 
 
-def _dynamic_conv(node: Node) -> Built:
+def _dynamic_conv(node: MlirOperation) -> Built:
     amounts = host_value(node.operands[2])
     if amounts is None:
         numbers = dims_of(node.op, "dimension_numbers", "ConvDimensionNumbers")
@@ -151,7 +151,7 @@ def _layout(numbers: Any, side: str) -> tuple[int, ...]:
     return (*leading, *getattr(numbers, f"{side}_spatial_dimensions"))
 
 
-def _in_our_layout(node: Node, name: str, more: Sequence[Term], given: dict[str, Any]) -> Built:
+def _in_our_layout(node: MlirOperation, name: str, more: Sequence[Term], given: dict[str, Any]) -> Built:
     """A convolution between transposes: ours is [N, C, spatial..] with [O, I, spatial..]."""
     numbers = dims_of(node.op, "dimension_numbers", "ConvDimensionNumbers")
     lhs, rhs = _as_result(node, node.operands[:2])
@@ -170,7 +170,7 @@ def _in_our_layout(node: Node, name: str, more: Sequence[Term], given: dict[str,
     return transpose(make(name, operands, attributes), tuple(order.index(axis) for axis in range(len(order))))
 
 
-def _gather_numbers(node: Node) -> dict[str, Any]:
+def _gather_numbers(node: MlirOperation) -> dict[str, Any]:
     numbers = dims_of(node.op, "dimension_numbers", "GatherDimensionNumbers")
     lists = {name: tuple(getattr(numbers, name)) for name in GATHER}
     return {
@@ -178,24 +178,24 @@ def _gather_numbers(node: Node) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _gather(node: Node) -> Built:
+def _gather(node: MlirOperation) -> Built:
     return make(node.name, node.operands, {**_gather_numbers(node), "slice_sizes": tuple(node.value("slice_sizes"))})
 
 
-def _dynamic_gather(node: Node) -> Built:
+def _dynamic_gather(node: MlirOperation) -> Built:
     sizes = shape_operand(node.operands[2])
     if sizes is not None:
         return make("stablehlo.gather", node.operands[:2], {**_gather_numbers(node), "slice_sizes": sizes})
     return make(node.name, node.operands, {**_gather_numbers(node), "shape": node.open_shape()})
 
 
-def _rng_bit_generator(node: Node) -> Built:
+def _rng_bit_generator(node: MlirOperation) -> Built:
     dtype, _ = node.result(1)
     algorithm = node.value("rng_algorithm")
     return known(node.name, node.operands, {"rng_algorithm": algorithm, "dtype": dtype, "shape": node.shape(1)})
 
 
-def _custom_call(node: Node) -> Built | None:
+def _custom_call(node: MlirOperation) -> Built | None:
     """JAX's assertions about dims are facts of every run that does not fail, and no work; other calls are kept."""
     if node.value("call_target_name") != "shape_assertion" or not node.operands or not is_about_dims(node.operands[0]):
         return None
@@ -213,26 +213,26 @@ def is_about_dims(term: Term) -> bool:
     return all(found.operands or found.op in (CONSTANT, DIMS) for found in topological([term]))
 
 
-def _square(node: Node) -> Built:
+def _square(node: MlirOperation) -> Built:
     return make("stablehlo.multiply", node.operands * 2)
 
 
-def _conjugate(node: Node) -> Built:
+def _conjugate(node: MlirOperation) -> Built:
     (x,) = node.operands
     return make("stablehlo.complex", (make("stablehlo.real", (x,)), make("stablehlo.negate", (make("stablehlo.imag", (x,)),))))
 
 
-def _tuple(node: Node) -> Built:
+def _tuple(node: MlirOperation) -> Built:
     return make("builtin.tuple", node.operands)
 
 
-def _get_tuple_element(node: Node) -> Built:
+def _get_tuple_element(node: MlirOperation) -> Built:
     (whole,) = node.operands
     index = node.value("index")
     return whole.operands[index] if whole.op is TUPLE else get(whole, index)
 
 
-def _broadcasting(name: str, node: Node) -> Built:
+def _broadcasting(name: str, node: MlirOperation) -> Built:
     """`chlo.broadcast_..`: operands are broadcast to each other, from the right where nothing is said."""
     shapes = [operand.tensor.dims for operand in node.operands]
     if node.value("broadcast_dimensions") not in (None, tuple(range(len(shapes[-1]) - min(map(len, shapes)), len(shapes[-1])))):
@@ -243,7 +243,7 @@ def _broadcasting(name: str, node: Node) -> Built:
     return make(name, spread, attributes)
 
 
-def _constant_like(node: Node) -> Built:
+def _constant_like(node: MlirOperation) -> Built:
     value = node.value("value")
     operand = node.operands[0].tensor
     return splat(value, operand.dtype, operand.dims)

@@ -10,8 +10,8 @@ from typing import Any
 from coset.dialects.hub.terms import literal
 from coset.frontends.stablehlo.attributes import Foreign, attribute_of, elements_of, other_type, sized, static_type
 from coset.frontends.stablehlo.equalities import equal_dims
-from coset.frontends.stablehlo.module import Opened, open_module
-from coset.frontends.stablehlo.node import Known, Node, solve
+from coset.frontends.stablehlo.module import OpenedModule, open_module
+from coset.frontends.stablehlo.node import KnownDim, MlirOperation, solve
 from coset.frontends.stablehlo.opaque import EFFECTS, captured, opaque_payload
 from coset.frontends.stablehlo.ops import build
 from coset.ir import dims
@@ -47,7 +47,7 @@ def import_stablehlo(source: str | Path | bytes) -> Program:
     while True:
         try:
             return _Importer(opened, known, constants).program()
-        except Known as fact:  # a dim that was left open is known now: from the beginning
+        except KnownDim as fact:  # a dim that was left open is known now: from the beginning
             known = {name: dims.substitute(dim, {fact.symbol: fact.dim}) for name, dim in known.items()}
             known[fact.symbol] = fact.dim
 
@@ -55,7 +55,7 @@ def import_stablehlo(source: str | Path | bytes) -> Program:
 class _Importer:
     """The state of one import."""
 
-    def __init__(self, opened: Opened, known: Mapping[str, Dim], constants: dict[Value, Constant]) -> None:
+    def __init__(self, opened: OpenedModule, known: Mapping[str, Dim], constants: dict[Value, Constant]) -> None:
         self.opened, self.known, self.constants = opened, known, constants
         self.functions = {op.attributes["sym_name"].value: op for op in opened.module.body.operations if op.operation.name == "func.func"}
         self.ages: dict[str, int] = {}
@@ -130,7 +130,7 @@ class _Importer:
             raise TypeRuleError(f"dims {a} and {b} must be equal")
         answer = solve(a, b, lambda name: self.ages.get(name, -1))
         if answer is not None:
-            raise Known(*answer)
+            raise KnownDim(*answer)
 
     def inline(self, region: Any, arguments: Sequence[Term], scope: Scope) -> list[Term]:
         """The terms that a region returns, its operations put into the program at this place."""
@@ -190,14 +190,14 @@ class _Importer:
         if op.name in _CALLS:
             return self._call(op, operands)
         try:
-            built = self._built(Node(op, op.name, operands, scope, self))
+            built = self._built(MlirOperation(op, op.name, operands, scope, self))
             if built is not None:
                 return (built,) if isinstance(built, Term) else built
         except (Foreign, TypeRuleError):
             pass
         return self._opaque(op, operands, scope)
 
-    def _built(self, node: Node) -> Any:
+    def _built(self, node: MlirOperation) -> Any:
         """The results as hub terms; a type rule that refuses dims which a run needs to be equal states so."""
         try:
             return build(node)
@@ -257,7 +257,7 @@ class _Importer:
         (dim,) = term.attribute("dims")
         name = dims.alone(dim)
         if name is not None and name != match.group(1) and match.group(1) not in self.ages and name in self.ages:
-            raise Known(name, dims.symbol(match.group(1)))
+            raise KnownDim(name, dims.symbol(match.group(1)))
 
     def _declared(self, term: Term, type: Any) -> None:
         """A size that the module declares and a symbol that we have for it are equal."""

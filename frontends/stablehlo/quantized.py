@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from coset.frontends.stablehlo.node import Built, Node
+from coset.frontends.stablehlo.node import Built, MlirOperation
 from coset.ir.op import Op
 from coset.ir.quantized import QuantizedType
 from coset.ir.term import Term, make
@@ -20,13 +20,13 @@ _CONTRACTIONS = ("stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolutio
 _CASTS = ("stablehlo.uniform_quantize", "stablehlo.uniform_dequantize")
 
 
-def is_computed_between(node: Node, op: Op | None) -> bool:
+def is_computed_between(node: MlirOperation, op: Op | None) -> bool:
     """True for an operation on quantized operands that means: dequantize, compute, quantize."""
     computes = node.name in _CONTRACTIONS or (op is not None and op.has("elementwise") and node.name not in _CASTS)
     return computes and any(isinstance(x.tensor.dtype, QuantizedType) for x in node.operands)
 
 
-class Floats(Node):
+class Floats(MlirOperation):
     """The operation over the floats that its quantized operands and results stand for."""
 
     def result(self, index: int = 0) -> tuple[DType, tuple[int | None, ...]]:
@@ -43,7 +43,7 @@ def dequantized(operands: Sequence[Term]) -> tuple[Term, ...]:
     )
 
 
-def requantized(node: Node, built: Built | None) -> Built | None:
+def requantized(node: MlirOperation, built: Built | None) -> Built | None:
     """The results in the element types that the operation states."""
     if built is None:
         return None
@@ -56,7 +56,7 @@ def requantized(node: Node, built: Built | None) -> Built | None:
     return back[0] if isinstance(built, Term) else back
 
 
-def uniform_quantize(node: Node) -> Built:
+def uniform_quantize(node: MlirOperation) -> Built:
     """Of floats, or of integers that another quantized type stands for."""
     (x,) = dequantized(node.operands)
     return make(node.name, (x,), {"dtype": node.result()[0]})

@@ -13,7 +13,7 @@ from coset.dialects.hub.tensors import identity
 from coset.dialects.hub.terms import is_splat, numpy_broadcast
 from coset.dialects.hub.types import COMBINERS
 from coset.frontends.stablehlo.attributes import Foreign, dims_of, sized
-from coset.frontends.stablehlo.node import Builder, Built, Node
+from coset.frontends.stablehlo.node import Builder, Built, MlirOperation
 from coset.frontends.stablehlo.opaque import captured
 from coset.ir.term import PARAMETER, Region, Term, get, make
 from coset.ir.types import TensorType, TupleType, Type
@@ -56,7 +56,7 @@ def comparison_word(region: Any) -> tuple[str, bool] | None:
     return (direction if operands[0] == first else _MIRRORED[direction]), "TOTALORDER" in kind
 
 
-def payload(node: Node, index: int) -> Region:
+def payload(node: MlirOperation, index: int) -> Region:
     """Region `index` of the operation as a function of its block's parameters.
 
     Raises:
@@ -103,7 +103,7 @@ def _bits(array: Any) -> Any:
     return np.asarray(array).reshape(1).view(np.uint8)
 
 
-def _folded(node: Node, name: str, attributes: dict[str, Any]) -> Built:
+def _folded(node: MlirOperation, name: str, attributes: dict[str, Any]) -> Built:
     """`reduce` or `reduce_window` of one operand by a word, its init value combined in; else the form with a region."""
     count = len(node.operands) // 2
     word = combiner_word(node.regions[0]) if count == 1 else None
@@ -125,14 +125,14 @@ def _pads(attributes: dict[str, Any]) -> bool:
     )
 
 
-def _reduce(node: Node) -> Built:
+def _reduce(node: MlirOperation) -> Built:
     axes = node.value("dimensions")
     if list(axes) != sorted(axes):
         raise Foreign
     return _folded(node, "stablehlo.reduce", {"dimensions": tuple(axes)})
 
 
-def _window(node: Node, rank: int) -> dict[str, Any]:
+def _window(node: MlirOperation, rank: int) -> dict[str, Any]:
     ones = (1,) * rank
     pairs = node.value("padding")
     return {
@@ -141,14 +141,14 @@ def _window(node: Node, rank: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _reduce_window(node: Node) -> Built:
+def _reduce_window(node: MlirOperation) -> Built:
     rank = node.operands[0].tensor.rank
     ones = (1,) * rank
     dilations = {key: node.value(key, ones) for key in ("base_dilations", "window_dilations")}
     return _folded(node, "stablehlo.reduce_window", {**_window(node, rank), **dilations})
 
 
-def _select_and_scatter(node: Node) -> Built:
+def _select_and_scatter(node: MlirOperation) -> Built:
     select, combiner = comparison_word(node.regions[0]), combiner_word(node.regions[1])
     regions = []
     if select is None or select[1]:
@@ -165,7 +165,7 @@ def _select_and_scatter(node: Node) -> Built:
 # ---------------------------------------------------------------- sort, scatter, map
 
 
-def _sort(node: Node) -> Built:
+def _sort(node: MlirOperation) -> Built:
     rank = node.operands[0].tensor.rank
     word = comparison_word(node.regions[0])
     body = payload(node, 0) if word is None else None
@@ -178,7 +178,7 @@ def _sort(node: Node) -> Built:
     return results(make(node.name, node.operands, attributes, () if body is None else (body,)))
 
 
-def _scatter(node: Node) -> Built:
+def _scatter(node: MlirOperation) -> Built:
     numbers = dims_of(node.op, "scatter_dimension_numbers", "ScatterDimensionNumbers")
     count = (len(node.operands) - 1) // 2
     word = combiner_word(node.regions[0]) if count == 1 else None
@@ -192,7 +192,7 @@ def _scatter(node: Node) -> Built:
     return results(make(node.name, node.operands, attributes, regions))
 
 
-def _map(node: Node) -> Built:
+def _map(node: MlirOperation) -> Built:
     body = payload(node, 0)
     attributes = {"dimensions": tuple(node.value("dimensions")), "dtype": body.results[0].tensor.dtype}
     return make(node.name, node.operands, attributes, (body,))
@@ -201,7 +201,7 @@ def _map(node: Node) -> Built:
 # ---------------------------------------------------------------- control flow
 
 
-def _outer(node: Node) -> tuple[dict[Any, Term], list[Any]]:
+def _outer(node: MlirOperation) -> tuple[dict[Any, Term], list[Any]]:
     """The outer values of the regions: those that are constants, and the others."""
     closed: dict[Any, Term] = {}
     free = []
@@ -214,7 +214,7 @@ def _outer(node: Node) -> tuple[dict[Any, Term], list[Any]]:
     return closed, free
 
 
-def _choice(node: Node) -> Built:
+def _choice(node: MlirOperation) -> Built:
     closed, free = _outer(node)
     values = [node.scope[value] for value in free]
     parameters = [parameter(index, term.type) for index, term in enumerate(values)]
@@ -227,7 +227,7 @@ def _choice(node: Node) -> Built:
     return results(make(node.name, (node.operands[0], *values), {"results": types[0]}, made))
 
 
-def _while(node: Node) -> Built:
+def _while(node: MlirOperation) -> Built:
     closed, free = _outer(node)
     state = [*node.operands, *(node.scope[value] for value in free)]
     parameters = [parameter(index, term.type) for index, term in enumerate(state)]
@@ -243,7 +243,7 @@ def _while(node: Node) -> Built:
     return [built] if isinstance(built, Term) else list(built)[:count]
 
 
-def _scan(node: Node) -> Built:
+def _scan(node: MlirOperation) -> Built:
     count, axis = node.value("operandSegmentSizes")[0], node.value("dimension")
     inputs, carries = node.operands[:count], node.operands[count:]
     slices = [TensorType(x.tensor.dtype, (*x.tensor.dims[:axis], *x.tensor.dims[axis + 1 :])) for x in inputs]
@@ -255,7 +255,7 @@ def _scan(node: Node) -> Built:
     return results(of_region(inputs, carries, node.importer.region(node.regions[0], parameters, {}), attributes))
 
 
-def _composite(node: Node) -> Built:
+def _composite(node: MlirOperation) -> Built:
     """A named op that means its decomposition, a private function."""
     body = node.importer.function(node.value("decomposition"), [operand.type for operand in node.operands])
     attributes = node.text("composite_attributes")

@@ -14,7 +14,7 @@ from coset.dialects.hub.terms import broadcast, literal, reshape
 from coset.dialects.onnx.bounds import at_most, least, maximum, minimum
 from coset.frontends.onnx.values import LIMIT, Host, Unsure, host_array, host_value, term_of
 from coset.frontends.stablehlo.attributes import Foreign
-from coset.frontends.stablehlo.node import Builder, Built, Node
+from coset.frontends.stablehlo.node import Builder, Built, MlirOperation
 from coset.ir import dims
 from coset.ir.constants import constant_of
 from coset.ir.dims import Dim, Poly, Shape
@@ -156,22 +156,22 @@ def _known(term: Term) -> Host:
     return value
 
 
-def _dim(node: Node) -> Built:
+def _dim(node: MlirOperation) -> Built:
     """`tensor.dim`, `shape.dim`: one dim; its index is a constant."""
     (axis,) = _known(node.operands[1]).ravel().tolist()
     return elements([node.operands[0].tensor.dims[axis]], (), I64)
 
 
-def _dimension_size(node: Node) -> Built:
+def _dimension_size(node: MlirOperation) -> Built:
     return elements([node.operands[0].tensor.dims[node.value("dimension")]], (), I32)
 
 
-def _shape_of(node: Node) -> Built:
+def _shape_of(node: MlirOperation) -> Built:
     shape = node.operands[0].tensor.dims
     return elements(shape, (len(shape),), I64)
 
 
-def _broadcast_shapes(node: Node) -> Built:
+def _broadcast_shapes(node: MlirOperation) -> Built:
     """`shape.broadcast`; dims that are symbols are taken as NumPy would, and as equal where neither is 1."""
     shapes = [tuple(_known(operand).tolist()) for operand in node.operands]
     rank = max(map(len, shapes))
@@ -182,7 +182,7 @@ def _broadcast_shapes(node: Node) -> Built:
     return elements(result, (rank,), I64)
 
 
-def _joined(node: Node, a: Dim, b: Dim) -> Dim:
+def _joined(node: MlirOperation, a: Dim, b: Dim) -> Dim:
     if a == 1 or a == b:
         return b
     if b == 1:
@@ -192,22 +192,22 @@ def _joined(node: Node, a: Dim, b: Dim) -> Dim:
     raise Foreign  # either may be 1 when it is run
 
 
-def _from_elements(node: Node) -> Built:
+def _from_elements(node: MlirOperation) -> Built:
     dtype, sizes = node.result()
     items = [_known(operand).ravel().tolist()[0] for operand in node.operands]
     return elements(items, tuple(size or 0 for size in sizes), dtype)
 
 
-def _extract(node: Node) -> Built:
+def _extract(node: MlirOperation) -> Built:
     index = tuple(int(_known(operand).ravel()[0]) for operand in node.operands[1:])
     return elements([_known(node.operands[0])[index]], (), node.operands[0].tensor.dtype)
 
 
-def _num_elements(node: Node) -> Built:
+def _num_elements(node: MlirOperation) -> Built:
     return elements([dims.product(_known(node.operands[0]).tolist())], (), I64)
 
 
-def _same_value(node: Node) -> Built:
+def _same_value(node: MlirOperation) -> Built:
     """An operation that only changes what is known of the type, or `index` to an integer."""
     term = node.operands[0]
     dtype = node.result()[0]
@@ -218,7 +218,7 @@ def _same_value(node: Node) -> Built:
 
 
 def _arith(name: str) -> Builder:
-    def build(node: Node) -> Built:
+    def build(node: MlirOperation) -> Built:
         result = folded(name, node.operands, {})
         return make(name, node.operands) if result is None else result
 
@@ -228,7 +228,7 @@ def _arith(name: str) -> Builder:
 _PREDICATES = ("EQ", "NE", "LT", "LE", "GT", "GE")
 
 
-def _arith_compare(node: Node) -> Built:
+def _arith_compare(node: MlirOperation) -> Built:
     code = node.value("predicate")
     if not isinstance(code, int) or code >= len(_PREDICATES):
         raise Foreign
@@ -237,23 +237,23 @@ def _arith_compare(node: Node) -> Built:
     return make("stablehlo.compare", node.operands, attributes) if result is None else result
 
 
-def _assuming(node: Node) -> Built:
+def _assuming(node: MlirOperation) -> Built:
     """What an assuming region computes: its witness says that shapes fit, which the ops themselves need."""
     return node.importer.inline(node.regions[0], (), node.scope)
 
 
-def _witness(node: Node) -> Built:
+def _witness(node: MlirOperation) -> Built:
     return make("builtin.constant", (), {"value": _TRUE})
 
 
-def _nothing(_: Node) -> Built:
+def _nothing(_: MlirOperation) -> Built:
     return ()
 
 
 # ---------------------------------------------------------------- ops that take a shape as a tensor
 
 
-def _dynamic_broadcast(node: Node) -> Built:
+def _dynamic_broadcast(node: MlirOperation) -> Built:
     x = node.operands[0]
     axes = node.value("broadcast_dimensions")
     target = shape_operand(node.operands[1])
@@ -269,7 +269,7 @@ def _dynamic_broadcast(node: Node) -> Built:
     return _unknown_shape(node, {"broadcast_dimensions": axes}, target)
 
 
-def _dynamic_reshape(node: Node) -> Built:
+def _dynamic_reshape(node: MlirOperation) -> Built:
     target = shape_operand(node.operands[1])
     if target is None:
         return _unknown_shape(node, {})
@@ -280,7 +280,7 @@ def _dynamic_reshape(node: Node) -> Built:
         return _unknown_shape(node, {}, target)
 
 
-def _dynamic_iota(node: Node) -> Built:
+def _dynamic_iota(node: MlirOperation) -> Built:
     dtype, axis = node.result()[0], node.value("iota_dimension")
     target = shape_operand(node.operands[0])
     if target is None:
@@ -288,7 +288,7 @@ def _dynamic_iota(node: Node) -> Built:
     return make("stablehlo.iota", (), {"shape": refined(node, target), "dtype": dtype, "dimension": axis})
 
 
-def _dynamic_pad(node: Node) -> Built:
+def _dynamic_pad(node: MlirOperation) -> Built:
     amounts = [_numbers(operand) for operand in node.operands[2:]]
     if None in amounts:
         return _unknown_shape(node, {})
@@ -296,7 +296,7 @@ def _dynamic_pad(node: Node) -> Built:
     return make("stablehlo.pad", node.operands[:2], {"low": low, "high": high, "interior": interior})
 
 
-def _dynamic_slice_bounds(node: Node) -> Built:
+def _dynamic_slice_bounds(node: MlirOperation) -> Built:
     """`real_dynamic_slice`: a slice where its bounds are known."""
     x = node.operands[0]
     start, limit = (shape_operand(operand) for operand in node.operands[1:3])
@@ -321,7 +321,7 @@ def _numbers(term: Term) -> tuple[int, ...] | None:
     return tuple(int(item) for item in value.ravel().tolist())
 
 
-def refined(node: Node, target: Shape) -> Shape:
+def refined(node: MlirOperation, target: Shape) -> Shape:
     """`target`, where the declared result type has a number: that number."""
     for dim, size in zip(target, node.result()[1], strict=True):
         if size is not None and dim != size:
@@ -329,7 +329,7 @@ def refined(node: Node, target: Shape) -> Shape:
     return tuple(dim if size is None else size for dim, size in zip(target, node.result()[1], strict=True))
 
 
-def _unknown_shape(node: Node, attributes: dict[str, Any], shape: Shape | None = None) -> Term:
+def _unknown_shape(node: MlirOperation, attributes: dict[str, Any], shape: Shape | None = None) -> Term:
     """The op as it is: its shape operand is looked at when it is run."""
     if find_op(node.name) is None:
         raise Foreign

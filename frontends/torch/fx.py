@@ -15,7 +15,7 @@ import torch
 from coset.dialects.aten.node import BUILDERS, AtenNode, NoTerm
 from coset.dialects.hub.terms import transpose
 from coset.dialects.onnx.arithmetic import sized
-from coset.frontends.torch.types import Sizes, dim_of_expression, dtype_of, promoted, saturating
+from coset.frontends.torch.types import TorchSizes, dim_of_expression, dtype_of, promoted, saturating
 from coset.ir import dims
 from coset.ir.dims import Dim, Poly
 from coset.ir.errors import CosetError
@@ -30,7 +30,7 @@ _PASSED_OVER = ("Device", "Layout", "MemoryFormat", "Generator")
 
 
 @dataclass(frozen=True)
-class Layout:
+class MemoryLayout:
     """How a tensor lies in memory: `order` are its dims from the outermost to the innermost."""
 
     order: tuple[int, ...]
@@ -46,10 +46,10 @@ class Layout:
         return self.order == tuple(range(len(self.order)))
 
 
-def layout_of(value: Any, sizes: Sizes) -> Layout:
+def layout_of(value: Any, sizes: TorchSizes) -> MemoryLayout:
     """The layout of a (fake) tensor that fills its memory; of any other that of one which does."""
     rank = value.dim()
-    plain = Layout(tuple(range(rank)))
+    plain = MemoryLayout(tuple(range(rank)))
     try:
         shape, strides = (tuple(dims.evaluate(sizes.dim(n), sizes.hints) for n in numbers) for numbers in (value.shape, value.stride()))
     except CosetError:
@@ -63,13 +63,13 @@ def layout_of(value: Any, sizes: Sizes) -> Layout:
         if shape[axis] != 1 and strides[axis] != expected:
             return plain
         expected *= shape[axis]
-    return Layout(order)
+    return MemoryLayout(order)
 
 
 # ---------------------------------------------------------------- one call
 
 
-def call_of(node: Node, value: Mapping[Node, Value], sizes: Sizes) -> AtenNode:
+def call_of(node: Node, value: Mapping[Node, Value], sizes: TorchSizes) -> AtenNode:
     """The call that `node` is, with what `value` says of the nodes that it takes.
 
     Raises:
@@ -103,7 +103,7 @@ def name_of(node: Node) -> str:
     return str(node.target).removeprefix("aten.")
 
 
-def _argument(given: Any, value: Mapping[Node, Value], sizes: Sizes) -> Any:
+def _argument(given: Any, value: Mapping[Node, Value], sizes: TorchSizes) -> Any:
     if isinstance(given, torch.fx.Node):
         return value[given] if given in value else sizes.given(given.meta["val"])
     if isinstance(given, list | tuple):
@@ -115,7 +115,7 @@ def _argument(given: Any, value: Mapping[Node, Value], sizes: Sizes) -> Any:
     return given
 
 
-def built(node: Node, value: Mapping[Node, Value], sizes: Sizes) -> Value:
+def built(node: Node, value: Mapping[Node, Value], sizes: TorchSizes) -> Value:
     """What `node` computes: a term, or the tuple of its results (None for those that nobody asked for).
 
     Raises:
@@ -175,8 +175,8 @@ class Imported:
     `solved` says how each is found: the argument, the axis (None: the argument is a number), and the expression that stands there."""
 
     program: Program
-    places: tuple[tuple[int, Layout] | str, ...]
-    outputs: tuple[tuple[int, Layout] | Dim | None, ...]
+    places: tuple[tuple[int, MemoryLayout] | str, ...]
+    outputs: tuple[tuple[int, MemoryLayout] | Dim | None, ...]
     hints: Mapping[str, int]
     solved: tuple[tuple[str, int, int | None, Dim], ...]
     ops: int
@@ -189,11 +189,11 @@ def import_graph(graph: Any) -> Imported:
         NoTerm: an op has no term; the message names it.
         CosetError: a hub op refuses its operands.
     """
-    sizes = Sizes()
+    sizes = TorchSizes()
     arguments = [node for node in graph.nodes if node.op == "placeholder"]
     value: dict[Node, Value] = {}
     inputs: list[Term] = []
-    places: list[tuple[int, Layout] | str] = []
+    places: list[tuple[int, MemoryLayout] | str] = []
     ops = 0
     for place, node in enumerate(arguments):
         given = node.meta["val"]
@@ -222,9 +222,9 @@ def import_graph(graph: Any) -> Imported:
     return Imported(program, tuple(places), tuple(outputs), {name: n for name, n in sizes.hints.items() if name in needed}, solved, ops)
 
 
-def _results(listed: Any, value: Mapping[Node, Value], sizes: Sizes) -> tuple[list[Term], list[tuple[int, Layout] | Dim | None]]:
+def _results(listed: Any, value: Mapping[Node, Value], sizes: TorchSizes) -> tuple[list[Term], list[tuple[int, MemoryLayout] | Dim | None]]:
     """What a graph returns: the terms of its tensors in row-major order, and of each result which of them it is, or its number."""
-    outputs: list[tuple[int, Layout] | Dim | None] = []
+    outputs: list[tuple[int, MemoryLayout] | Dim | None] = []
     terms: list[Term] = []
     for result in listed if isinstance(listed, list | tuple) else (listed,):
         if result is None or isinstance(result, int):
@@ -244,8 +244,8 @@ def is_number(node: Node) -> bool:
 
 
 def _with_carriers(
-    inputs: list[Term], places: list[tuple[int, Layout] | str], terms: Sequence[Term]
-) -> tuple[list[Term], list[tuple[int, Layout] | str]]:
+    inputs: list[Term], places: list[tuple[int, MemoryLayout] | str], terms: Sequence[Term]
+) -> tuple[list[Term], list[tuple[int, MemoryLayout] | str]]:
     """The inputs with one [n, 0] for each symbol n that is spoken of, and that no tensor has alone as a dim."""
     alone = {name for term in inputs for dim in term.tensor.dims if (name := dims.alone(dim)) is not None}
     spoken = set(spelled(inputs))

@@ -18,7 +18,7 @@ from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
 from coset.dialects.aten.node import NoTerm
 from coset.frontends.torch.fx import Imported, Node, built, import_graph, is_number, linear, told
-from coset.frontends.torch.types import Sizes
+from coset.frontends.torch.types import TorchSizes
 from coset.ir import dims
 from coset.ir.errors import CosetError
 from coset.ir.term import Term, input_term
@@ -89,7 +89,7 @@ def views_last(graph: Any) -> None:
 def refusals(graph: Any) -> dict[Node, str]:
     """The calls that no term says, each with the reason; empty for those that stay in torch by themselves."""
     value: dict[Node, Any] = {}
-    sizes = Sizes()
+    sizes = TorchSizes()
     device = main_device(graph)
     refused: dict[Node, str] = {}
     for node in graph.nodes:
@@ -116,7 +116,7 @@ def refusals(graph: Any) -> dict[Node, str]:
     return refused
 
 
-def stand_in(node: Node, value: dict[Node, Any], sizes: Sizes) -> None:
+def stand_in(node: Node, value: dict[Node, Any], sizes: TorchSizes) -> None:
     """Let terms stand for what `node` gives, so that those who take it can be asked."""
     try:
         given = node.meta["val"]
@@ -128,7 +128,7 @@ def stand_in(node: Node, value: dict[Node, Any], sizes: Sizes) -> None:
         return  # who takes it has no operand, and says so
 
 
-def _input(name: str, given: Any, sizes: Sizes) -> Term | None:
+def _input(name: str, given: Any, sizes: TorchSizes) -> Term | None:
     return input_term(name, sizes.type(given)) if isinstance(given, torch.Tensor) else None
 
 
@@ -244,7 +244,7 @@ def _line(node: Node) -> str:
     return trace[-1].removeprefix("File ").split(", in ")[0].replace('"', "") if trace else ""
 
 
-class Part(torch.nn.Module):  # type: ignore[misc]
+class PartModule(torch.nn.Module):  # type: ignore[misc]
     """A compiled part: called as the submodule that it stands for, `original`. `run` takes and gives tensors as the program does. Where it
     fails (an op that stays in torch gave another type than it had said, or an index is out of range) the call is torch's, and so is the
     error if torch refuses it too; the first time `tell` hears why."""
@@ -352,7 +352,7 @@ def copied(graph: Any) -> Any:
 def tell_later(module: Any, tell: Tell) -> None:
     """Let the parts of a compiled graph say when one of their calls is torch's."""
     for part in module.children():
-        if isinstance(part, Part):
+        if isinstance(part, PartModule):
             part.tell = tell
 
 
@@ -375,7 +375,7 @@ def compiled_parts(module: Any, compile: Compile) -> tuple[Any, list[Imported], 
             ops = sum(node.op == "call_function" and computes(node) for node in part.graph.nodes)
             fallbacks.append(Fallback(f"a part of {ops} ops", reason_of(error)))
             continue
-        setattr(module, name, Part(imported, run, device, part))
+        setattr(module, name, PartModule(imported, run, device, part))
         done.append(imported)
     module.recompile()
     return module, done, fallbacks

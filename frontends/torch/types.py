@@ -116,7 +116,7 @@ def dim_of_expression(expression: Any) -> Dim:
     return function(*map(dim_of_expression, expression.args))
 
 
-class Sizes:
+class TorchSizes:
     """The sizes in a graph as dims. torch's symbols keep their names; sizes that torch's guards make equal are one dim, that of the first
     one seen. `hints` are the numbers that symbols have in the call that is compiled for: those that depend on data have none."""
 

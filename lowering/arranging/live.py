@@ -16,7 +16,7 @@ Bytes = Callable[[Term], int]
 
 
 @dataclass(frozen=True)
-class Step:
+class LiveStep:
     """The computation of a value from others; a `view` takes no bytes of its own and keeps those of the one value that it reads.
     `together`: values that come with the result, and whose bytes are counted as long as any of them is read."""
 
@@ -30,7 +30,7 @@ class Step:
 class Steps:
     """What a program does, in the order in which it is printed, between `inputs` and `outputs`."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[LiveStep, ...]
     inputs: tuple[Term, ...]
     outputs: tuple[Term, ...]
 
@@ -107,5 +107,5 @@ def steps_of(roots: Sequence[Term], outputs: Sequence[Term]) -> Steps:
             constant.add(term)
         else:
             reads = tuple(operand for operand in dict.fromkeys(term.operands) if operand not in constant)
-            found.append(Step(term, reads, term.op in (GET, TUPLE)))
+            found.append(LiveStep(term, reads, term.op in (GET, TUPLE)))
     return Steps(tuple(found), tuple(term for term in terms if term.op is INPUT), tuple(outputs))

@@ -11,14 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from coset.lowering.arranging.scheduling import Schedule, Sizes, Step, least, schedule
+from coset.lowering.arranging.scheduling import Schedule, ScheduledStep, ValueSizes, least, schedule
 from coset.lowering.kernels.identifier import identifier
 from coset.lowering.kernels.kernel import (
     Attention,
     Buffer,
     Chain,
-    Fold,
-    Held,
+    ColumnFold,
+    HeldTerm,
     Kernel,
     Library,
     Load,
@@ -94,14 +94,14 @@ class _Flow:
             self.makers.setdefault(name, []).append(place)
         first = {name: self.number[name, places[0]] for name, places in self.makers.items()}
         taken = [bytes_of(plan.buffers[name]) if plan.buffers[name].role == "temporary" else 0 for name in self.values]
-        self.sizes = Sizes(taken, [first[name] for name in self.values])
+        self.sizes = ValueSizes(taken, [first[name] for name in self.values])
         needs = needs_of(plan.kernels)
         self.steps = [self._step(place, seconds(plan, kernel), set(needs[place])) for place, kernel in enumerate(plan.kernels)]
 
-    def _step(self, place: int, seconds: float, needs: set[int]) -> Step:
+    def _step(self, place: int, seconds: float, needs: set[int]) -> ScheduledStep:
         kernel = self.plan.kernels[place]
         op = kernel.term.op if isinstance(kernel, Library) else None
-        return Step(
+        return ScheduledStep(
             seconds,
             tuple(self.number[name, maker] for name in reads(kernel) for maker in self.makers.get(name, ()) if maker in needs),
             tuple(self.number[name, place] for name in writes(kernel)),
@@ -175,8 +175,8 @@ class _Names:
     buffers: dict[str, Buffer]
     now: dict[str, str]
     taken: set[str]
-    known: dict[str, list[Held]]
-    held: list[Held] = field(default_factory=list)  # in buffers of new names
+    known: dict[str, list[HeldTerm]]
+    held: list[HeldTerm] = field(default_factory=list)  # in buffers of new names
 
     def fresh(self, name: str) -> str:
         """The name of what is made of `name` next; an output that a library makes again is a temporary."""
@@ -194,7 +194,7 @@ def _plan_of(flow: _Flow, found: Schedule) -> Plan:
     """The plan that a schedule says."""
     plan = flow.plan
     made = {name for kernel in plan.kernels for name in writes(kernel)}
-    known: dict[str, list[Held]] = {}
+    known: dict[str, list[HeldTerm]] = {}
     for item in plan.held:
         known.setdefault(item.buffer, []).append(item)
     names = _Names(plan, {name: buffer for name, buffer in plan.buffers.items() if name not in made}, {}, set(plan.buffers), known)
@@ -264,7 +264,7 @@ def _trimmed(kernel: Kernel, kept: set[str], last: Sequence[str]) -> Kernel:
     return replace(kernel, picks=used_picks(kernel.picks, values, [dim for store in stores_of(kernel) for dim in store.index]))
 
 
-def _used_folds(kernel: Rows) -> tuple[Fold, ...]:
+def _used_folds(kernel: Rows) -> tuple[ColumnFold, ...]:
     """The folds that the stores need, themselves or through later folds."""
     wanted = _results(*(store.value for store in stores_of(kernel)))
     for fold in reversed(kernel.folds):
@@ -281,7 +281,7 @@ def _with_used_states(kernel: Recurrence) -> Recurrence:
         found = frozenset(wanted)
         for step in kernel.steps:
             if step.name in wanted:
-                wanted |= _results(step.value) if isinstance(step, Fold) else _results(step.lhs, step.rhs)
+                wanted |= _results(step.value) if isinstance(step, ColumnFold) else _results(step.lhs, step.rhs)
         for state in kernel.states:
             if state.name in wanted:
                 wanted |= _results(state.next)

@@ -25,7 +25,7 @@ FARTHEST = 64  # dropped values that are looked at to say what one costs: more i
 
 
 @dataclass(frozen=True)
-class Step:
+class ScheduledStep:
     """A computation that takes `seconds`, reads values and writes values (by number).
 
     `ends`: it also has results outside, so it is done once in any case. `whole`: it makes all its values whenever it is done, others only
@@ -63,7 +63,7 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class Sizes:
+class ValueSizes:
     """The bytes of each value. Values of one number in `wholes` are parts of one piece of memory, of that many bytes: it is there while any
     of them is. A value of no bytes stays once it is there."""
 
@@ -85,7 +85,7 @@ class Sizes:
         return [size if first.setdefault(self.whole(value), value) == value else 0 for value, size in enumerate(self.bytes)]
 
 
-def schedule(steps: Sequence[Step], sizes: Sizes, limit: int, effort: int = EFFORT) -> Schedule | None:
+def schedule(steps: Sequence[ScheduledStep], sizes: ValueSizes, limit: int, effort: int = EFFORT) -> Schedule | None:
     """The cheapest schedule found whose values take at most `limit` bytes; None where none was found. `steps` stand in an order in which
     they can be done."""
     if limit < _at_once(steps, sizes):
@@ -103,7 +103,7 @@ def schedule(steps: Sequence[Step], sizes: Sizes, limit: int, effort: int = EFFO
     return best.found
 
 
-def _at_once(steps: Sequence[Step], sizes: Sizes) -> int:
+def _at_once(steps: Sequence[ScheduledStep], sizes: ValueSizes) -> int:
     """The bytes below which some step cannot be done at all: of what it reads and of the least that it must write."""
     most = 0
     for step in steps:
@@ -129,14 +129,16 @@ class _Try:
         return (self.left, self.seconds) < (other.left, other.seconds)
 
 
-def _tried(steps: Sequence[Step], sizes: Sizes, limit: int, order: Sequence[int], power: float, drawn: random.Random | None) -> _Try:
+def _tried(
+    steps: Sequence[ScheduledStep], sizes: ValueSizes, limit: int, order: Sequence[int], power: float, drawn: random.Random | None
+) -> _Try:
     walk = _Walk(steps, sizes, limit, order, power, drawn)
     found = walk.schedule()
     left, seconds = (len(order) - walk.place, math.inf) if found is None else (0, found.seconds)
     return _Try(order, left, seconds, walk.weighed, found)
 
 
-def _moved(steps: Sequence[Step], order: Sequence[int], drawn: random.Random) -> list[int]:
+def _moved(steps: Sequence[ScheduledStep], order: Sequence[int], drawn: random.Random) -> list[int]:
     """`order` with one of the steps that have results outside at another place, and the others as late as it allows."""
     ends = [at for at in order if steps[at].ends]
     if len(ends) > 1:
@@ -145,7 +147,7 @@ def _moved(steps: Sequence[Step], order: Sequence[int], drawn: random.Random) ->
     return _late(steps, [*ends, *(at for at in order if not steps[at].ends)])
 
 
-def least(steps: Sequence[Step], sizes: Sizes) -> Schedule:
+def least(steps: Sequence[ScheduledStep], sizes: ValueSizes) -> Schedule:
     """A schedule of the fewest bytes that is found, by halving the limit's range."""
     found = schedule(steps, sizes, sum(sizes.apart))
     assert found is not None, "everything at once fits"
@@ -163,7 +165,7 @@ def least(steps: Sequence[Step], sizes: Sizes) -> Schedule:
 # ---------------------------------------------------------------- orders of first times
 
 
-def _orders(steps: Sequence[Step], sizes: Sequence[int]) -> list[list[int]]:
+def _orders(steps: Sequence[ScheduledStep], sizes: Sequence[int]) -> list[list[int]]:
     """The order given, the one that adds fewest bytes at each step, and both with each step as late as those who read it allow."""
     given = list(range(len(steps)))
     freeing = _greedy(steps, sizes)
@@ -171,7 +173,7 @@ def _orders(steps: Sequence[Step], sizes: Sequence[int]) -> list[list[int]]:
     return [order for place, order in enumerate(orders) if order not in orders[:place]]
 
 
-def _late(steps: Sequence[Step], order: Sequence[int]) -> list[int]:
+def _late(steps: Sequence[ScheduledStep], order: Sequence[int]) -> list[int]:
     """`order` with every step that has no results outside right before the first that needs it."""
     maker = {value: at for at in order for value in steps[at].writes}
     found: list[int] = []
@@ -193,7 +195,7 @@ def _late(steps: Sequence[Step], order: Sequence[int]) -> list[int]:
     return found + [at for at in order if at not in done]
 
 
-def _greedy(steps: Sequence[Step], sizes: Sequence[int]) -> list[int]:
+def _greedy(steps: Sequence[ScheduledStep], sizes: Sequence[int]) -> list[int]:
     """The step next that adds fewest bytes."""
     maker = {value: at for at, step in enumerate(steps) for value in step.writes}
     uses = [0] * len(sizes)
@@ -213,7 +215,7 @@ class _Walk:
     `drawn` near the best choice, where that is given."""
 
     def __init__(
-        self, steps: Sequence[Step], sizes: Sizes, limit: int, order: Sequence[int], power: float, drawn: random.Random | None
+        self, steps: Sequence[ScheduledStep], sizes: ValueSizes, limit: int, order: Sequence[int], power: float, drawn: random.Random | None
     ) -> None:
         self.steps, self.sizes, self.limit, self.order, self.power, self.drawn = steps, sizes, limit, order, power, drawn
         self.place = 0

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from coset.lowering.kernels.clocks import Clocks
-from coset.lowering.kernels.kernel import Kernel, Library, Plan, Streams, writes
+from coset.lowering.kernels.kernel import Kernel, Library, Plan, StreamPlan, writes
 from coset.lowering.kernels.memory import arena
 from coset.lowering.kernels.needs import needs_of
 
@@ -61,7 +61,7 @@ def _may_be(plan: Plan) -> bool:
     return not plan.frees and not waits and not any(op.has("effect") or op.has("distributed") for op in ops)
 
 
-def _on_streams(works: Sequence[Work], needs: Sequence[Sequence[int]], count: int, wait: float) -> Streams:
+def _on_streams(works: Sequence[Work], needs: Sequence[Sequence[int]], count: int, wait: float) -> StreamPlan:
     """Each kernel on the stream where it may begin first if the machine had room for all; of equals on the first."""
     ends: list[float] = []
     tails: list[float] = [0.0] + [wait] * (count - 1)  # when the last kernel of each stream ends; the others start after the caller's
@@ -83,10 +83,10 @@ def _on_streams(works: Sequence[Work], needs: Sequence[Sequence[int]], count: in
         ends.append(begins[stream] + work.launch + work.seconds)
         tails[stream] = ends[-1]
         found.append(tuple(sorted(waits)))
-    return Streams(tuple(clocks.stream), tuple(found))
+    return StreamPlan(tuple(clocks.stream), tuple(found))
 
 
-def simulated(works: Sequence[Work], streams: Streams, wait: float) -> float:
+def simulated(works: Sequence[Work], streams: StreamPlan, wait: float) -> float:
     """Seconds until all kernels are done, and all streams have come together.
 
     A launch takes its time whatever else runs. Works that need more than the whole machine together are slowed down alike.

@@ -9,15 +9,15 @@ from coset.ir.dims import Dim, Shape, add, divide_exactly, floordiv, multiply, s
 from coset.lowering.kernels.index_arithmetic import Extents, is_natural, is_outside, is_within, linear
 from coset.lowering.kernels.indexing import Index
 from coset.lowering.kernels.kernel import (
-    Apply,
-    Bound,
     Choose,
+    InBounds,
     IndexValue,
     Load,
     Loop,
     Pick,
     Pointwise,
     Scalar,
+    ScalarOp,
     Store,
     scalars,
     used_picks,
@@ -59,7 +59,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Frame:
+class StoreFrame:
     """How the loops of a store go through the dims of its buffer: in the dims of `names` a loop of its own, from `base` on; none in the
     others. Boxes are over the loops, `whole` has all that they reach."""
 
@@ -68,7 +68,7 @@ class Frame:
     whole: Box
 
     @staticmethod
-    def of(store: Store, loops: Sequence[Loop]) -> Frame | None:
+    def of(store: Store, loops: Sequence[Loop]) -> StoreFrame | None:
         """The frame of a store whose kernel has these loops; None where they go otherwise."""
         extents = {loop.name: loop.extent for loop in loops}
         names: dict[int, str] = {}
@@ -82,7 +82,7 @@ class Frame:
                 names[axis], base[axis] = name, substitute(dim, {name: 0})
         assert len(names) == len(extents), "a kernel stores each element once"
         shape = tuple(extents[names[axis]] if axis in names else 1 for axis in range(len(base)))
-        return Frame(names, tuple(base), Box((0,) * len(base), shape))
+        return StoreFrame(names, tuple(base), Box((0,) * len(base), shape))
 
     def moved(self, box: Box) -> Box:
         """The places of the buffer that a box of the loops stores."""
@@ -99,7 +99,7 @@ class Frame:
         binding = self.binding(box)
         return tuple(substitute(dim, binding) for dim in index)
 
-    def interval(self, bound: Bound) -> tuple[int, Dim, Dim] | None:
+    def interval(self, bound: InBounds) -> tuple[int, Dim, Dim] | None:
         """A dim, and the places along it at which a bound holds; None where it is about several dims. Ends that are computed are in no
         known order with those of a box."""
         axes = {name: axis for axis, name in self.names.items()}
@@ -146,18 +146,18 @@ def _quotient(dim: Dim, name: str) -> tuple[Dim, Dim, Dim] | None:
 
 
 @dataclass(frozen=True)
-class Part:
+class StorePart:
     """What a store stores in a box."""
 
     box: Box
     value: Scalar
 
 
-def parts_of(store: Store, frame: Frame) -> list[Part]:
+def parts_of(store: Store, frame: StoreFrame) -> list[StorePart]:
     """The parts of a store, boxes in which all choices of the value that are about places alone are made. They are apart, and together the
     whole; a part whose choices stay is one."""
-    found: list[Part] = []
-    stack = [Part(frame.whole, store.value)]
+    found: list[StorePart] = []
+    stack = [StorePart(frame.whole, store.value)]
     while stack:
         part = stack.pop()
         sides = _sides(part, frame) if isinstance(part.value, Choose) else None
@@ -168,7 +168,7 @@ def parts_of(store: Store, frame: Frame) -> list[Part]:
     return found
 
 
-def _sides(part: Part, frame: Frame) -> list[Part] | None:
+def _sides(part: StorePart, frame: StoreFrame) -> list[StorePart] | None:
     """A part with a choice as one part for each box in which it is made; None where ends are in no known order."""
     assert isinstance(part.value, Choose)
     inside, outside = part.box, list[Box]()
@@ -182,7 +182,7 @@ def _sides(part: Part, frame: Frame) -> list[Part] | None:
             return None
         outside += [inside.within(axis, inside.low[axis], begin), inside.within(axis, end, inside.high[axis])]
         inside = inside.within(axis, begin, end)
-    return [Part(inside, part.value.inside), *(Part(box, part.value.outside) for box in outside)]
+    return [StorePart(inside, part.value.inside), *(StorePart(box, part.value.outside) for box in outside)]
 
 
 def _later(first: Dim, second: Dim) -> Dim | None:
@@ -195,11 +195,11 @@ def _earlier(first: Dim, second: Dim) -> Dim | None:
     return first if is_natural(subtract(second, first)) else second if is_natural(subtract(first, second)) else None
 
 
-def cuts_of(store: Store, frame: Frame, most: int) -> list[Box] | None:
+def cuts_of(store: Store, frame: StoreFrame, most: int) -> list[Box] | None:
     """The boxes in which every choice that the value of a store is made of, and that is about places alone, is made; None where they are
     more than so many."""
     found: list[Box] = []
-    stack = [Part(frame.whole, store.value)]
+    stack = [StorePart(frame.whole, store.value)]
     while stack:
         part = stack.pop()
         sides = _first_sides(part, frame)
@@ -212,7 +212,7 @@ def cuts_of(store: Store, frame: Frame, most: int) -> list[Box] | None:
     return found
 
 
-def _first_sides(part: Part, frame: Frame) -> list[Part] | None:
+def _first_sides(part: StorePart, frame: StoreFrame) -> list[StorePart] | None:
     """A part as those in which one of its choices is made, of those the first that is about places alone; None where there is none."""
     if isinstance(part.value, Choose):
         return _sides(part, frame)
@@ -230,7 +230,7 @@ def _instead(order: Sequence[Scalar], choice: Scalar, side: Scalar) -> Scalar:
     for value in order:
         if value is choice:
             done[id(value)] = done[id(side)]
-        elif isinstance(value, Apply):
+        elif isinstance(value, ScalarOp):
             done[id(value)] = replace(value, operands=tuple(done[id(operand)] for operand in value.operands))
         elif isinstance(value, Choose):
             done[id(value)] = replace(value, inside=done[id(value.inside)], outside=done[id(value.outside)])
@@ -239,7 +239,7 @@ def _instead(order: Sequence[Scalar], choice: Scalar, side: Scalar) -> Scalar:
     return done[id(order[-1])]
 
 
-def in_box(kernel: Pointwise, store: Store, frame: Frame, box: Box) -> Pointwise:
+def in_box(kernel: Pointwise, store: Store, frame: StoreFrame, box: Box) -> Pointwise:
     """A kernel of that part of one store of `kernel` that stands in a box."""
     loops = tuple(Loop(name, box.shape[axis]) for axis, name in frame.names.items() if box.shape[axis] != 1)
     extents = {loop.name: loop.extent for loop in loops} | {pick.name: pick.count for pick in kernel.picks}
@@ -258,7 +258,7 @@ def restricted(values: Sequence[Scalar], binding: Mapping[str, Dim], extents: Ex
             now: Scalar = replace(value, index=tuple(substitute(dim, binding) for dim in value.index))
         elif isinstance(value, IndexValue):
             now = replace(value, index=substitute(value.index, binding))
-        elif isinstance(value, Apply):
+        elif isinstance(value, ScalarOp):
             now = replace(value, operands=tuple(done[id(operand)] for operand in value.operands))
         elif isinstance(value, Choose):
             now = _chosen(value, done, binding, extents)
@@ -269,7 +269,7 @@ def restricted(values: Sequence[Scalar], binding: Mapping[str, Dim], extents: Ex
 
 
 def _chosen(value: Choose, done: Mapping[int, Scalar], binding: Mapping[str, Dim], extents: Extents) -> Scalar:
-    bounds = [Bound(*(substitute(dim, binding) for dim in (bound.index, bound.low, bound.high))) for bound in value.bounds]
+    bounds = [InBounds(*(substitute(dim, binding) for dim in (bound.index, bound.low, bound.high))) for bound in value.bounds]
     left = tuple(bound for bound in bounds if not is_within(bound.index, bound.low, bound.high, extents))
     inside, outside = done[id(value.inside)], done[id(value.outside)]
     if any(is_outside(bound.index, bound.low, bound.high, extents) for bound in left):

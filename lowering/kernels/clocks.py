@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from coset.lowering.kernels.kernel import Plan, Streams
+from coset.lowering.kernels.kernel import Plan, StreamPlan
 
 Clock = tuple[int, ...]  # for each stream, how many of its kernels are over
 
@@ -43,7 +43,7 @@ class Clocks:
         return all(clock[self.stream[kernel]] > self.number[kernel] for kernel in kernels)
 
 
-def clocks_of(streams: Streams) -> Clocks:
+def clocks_of(streams: StreamPlan) -> Clocks:
     """The clocks of all kernels."""
     found = Clocks(max(streams.of, default=0) + 1)
     for stream, waits in zip(streams.of, streams.waits, strict=True):
@@ -51,6 +51,6 @@ def clocks_of(streams: Streams) -> Clocks:
     return found
 
 
-def in_turn(plan: Plan) -> Streams:
+def in_turn(plan: Plan) -> StreamPlan:
     """The plan's streams; one where it has none."""
-    return plan.streams or Streams((0,) * len(plan.kernels), ((),) * len(plan.kernels))
+    return plan.streams or StreamPlan((0,) * len(plan.kernels), ((),) * len(plan.kernels))

@@ -12,7 +12,7 @@ from itertools import product as iterated
 from coset.ir.dims import Dim, Shape, add, multiply, product, subtract
 from coset.ir.term import Term
 from coset.lowering.kernels.index_arithmetic import Extents, divided, is_outside, is_within, joined
-from coset.lowering.kernels.kernel import Bound
+from coset.lowering.kernels.kernel import InBounds
 
 Index = tuple[Dim, ...]
 
@@ -94,7 +94,7 @@ class Source:
 
     operand: int
     index: Index
-    bounds: tuple[Bound, ...] = ()
+    bounds: tuple[InBounds, ...] = ()
 
 
 def sources(term: Term, index: Index, extents: Extents) -> tuple[Source, ...]:
@@ -143,7 +143,7 @@ def _reverse(term: Term, index: Index, _: Extents) -> tuple[Source, ...]:
     return (Source(0, tuple(last)),)
 
 
-def _bounds(bounds: Iterable[Bound], extents: Extents) -> tuple[tuple[Bound, ...], bool]:
+def _bounds(bounds: Iterable[InBounds], extents: Extents) -> tuple[tuple[InBounds, ...], bool]:
     """The bounds that are not seen to hold always, and whether they can hold at all."""
     left = [bound for bound in bounds if not is_within(bound.index, bound.low, bound.high, extents)]
     return tuple(left), not any(is_outside(bound.index, bound.low, bound.high, extents) for bound in left)
@@ -157,7 +157,7 @@ def _concatenate(term: Term, index: Index, extents: Extents) -> tuple[Source, ..
         end = add(start, operand.tensor.dims[axis])
         inner = (*index[:axis], subtract(index[axis], start), *index[axis + 1 :])
         last = i == len(term.operands) - 1
-        bounds, possible = _bounds(() if last else (Bound(index[axis], start, end),), extents)
+        bounds, possible = _bounds(() if last else (InBounds(index[axis], start, end),), extents)
         if possible and operand.tensor.dims[axis] != 0:
             found.append(Source(i, inner, bounds))
             if not bounds:
@@ -169,17 +169,17 @@ def _concatenate(term: Term, index: Index, extents: Extents) -> tuple[Source, ..
 
 
 def _pad(term: Term, index: Index, extents: Extents) -> tuple[Source, ...]:
-    bounds: list[Bound] = []
+    bounds: list[InBounds] = []
     inner: list[Dim] = []
     shape = term.operands[0].tensor.dims
     for i, dim, low, gap in zip(index, shape, term.attribute("low"), term.attribute("interior"), strict=True):
         moved = subtract(i, low)
         if gap:
-            bounds.append(Bound(moved, 0, add(multiply(subtract(dim, 1), gap + 1), 1)))
+            bounds.append(InBounds(moved, 0, add(multiply(subtract(dim, 1), gap + 1), 1)))
             moved, off = divided(moved, gap + 1, extents)
-            bounds.append(Bound(off, 0, 1))
+            bounds.append(InBounds(off, 0, 1))
         else:
-            bounds.append(Bound(moved, 0, dim))
+            bounds.append(InBounds(moved, 0, dim))
         inner.append(moved)
     left, possible = _bounds(bounds, extents)
     outside = Source(1, ())

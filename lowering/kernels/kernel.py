@@ -10,16 +10,16 @@ from coset.ir.dims import Dim, Shape, floordiv, symbols
 from coset.ir.term import Term
 from coset.ir.types import DTYPES, DType
 from coset.lowering.kernels.scalar import (
-    Apply,
-    Bound,
     Choose,
+    InBounds,
     IndexValue,
     Load,
     Loop,
-    Number,
     Pick,
     Result,
     Scalar,
+    ScalarConstant,
+    ScalarOp,
     Store,
     dims_in,
     operands_of,
@@ -27,10 +27,10 @@ from coset.lowering.kernels.scalar import (
 )
 
 __all__ = [
-    "Apply", "Attention", "Bound", "Buffer", "Chain", "Choose", "Computed", "Dot", "Fold", "Grouped", "Held", "IndexValue", "Kernel",
-    "Library", "Load", "Loop", "Number", "Pick", "Plan", "Pointwise", "Product", "Recurrence", "Result", "Rows", "Scalar", "Scan",
-    "Scatter", "Slope", "Sort", "State", "Statistics", "Store", "Sum", "dims_in", "extents_of", "loops_of", "operands_of", "reads",
-    "scalars", "stores_by_sum", "stores_of", "used_picks", "values_of", "with_stores", "writes",
+    "Attention", "Buffer", "Chain", "Choose", "ColumnFold", "Computed", "Dot", "Grouped", "HeldTerm", "InBounds", "IndexValue", "Kernel",
+    "Library", "Load", "Loop", "Pick", "Plan", "Pointwise", "Product", "Recurrence", "Result", "Rows", "Scalar", "ScalarConstant",
+    "ScalarOp", "Scan", "Scatter", "Slope", "Sort", "State", "Statistics", "Store", "Sum", "dims_in", "extents_of", "loops_of",
+    "operands_of", "reads", "scalars", "stores_by_sum", "stores_of", "used_picks", "values_of", "with_stores", "writes",
 ]  # fmt: skip
 
 
@@ -80,7 +80,7 @@ class Pointwise:
 
 
 @dataclass(frozen=True)
-class Fold:
+class ColumnFold:
     """One reduction over the kernel's columns: the columns' `value`s folded by `combiner` (add multiply maximum minimum and or), in
     `dtype` (f32 for narrower floats). Later steps read it as `Result(name)`."""
 
@@ -100,7 +100,7 @@ class Rows:
     name: str
     rows: tuple[Loop, ...]
     columns: tuple[Loop, ...]
-    folds: tuple[Fold, ...]
+    folds: tuple[ColumnFold, ...]
     row_stores: tuple[Store, ...]
     element_stores: tuple[Store, ...]
     terms: tuple[str, ...] = ()
@@ -334,7 +334,7 @@ class Recurrence:
     columns: tuple[Loop, ...]
     round: Loop
     states: tuple[State, ...]
-    steps: tuple[Fold | Dot, ...]
+    steps: tuple[ColumnFold | Dot, ...]
     round_stores: tuple[Store, ...]
     last_stores: tuple[Store, ...]
     terms: tuple[str, ...] = ()
@@ -368,7 +368,7 @@ Kernel = Union[Computed, Library]
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldTerm:
     """A term that a buffer holds: as the whole, or in the box from `low` to before `high`, whose dims in the order `axes` are the term's
     elements in row-major order."""
 
@@ -380,7 +380,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Streams:
+class StreamPlan:
     """How kernels run beside each other: by the place of each, the stream that it is launched on (0 is the caller's), and the kernels of
     other streams that it waits for. Those of one stream run one after the other."""
 
@@ -412,8 +412,8 @@ class Plan:
     frees: bool = False
     over: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    streams: Streams | None = None
-    held: tuple[Held, ...] = ()
+    streams: StreamPlan | None = None
+    held: tuple[HeldTerm, ...] = ()
 
 
 def stores_of(kernel: Kernel) -> tuple[Store, ...]:
@@ -455,7 +455,7 @@ def values_of(kernel: Kernel) -> tuple[Scalar, ...]:
     if isinstance(kernel, Scan):
         return (*picked, kernel.value, *stored)
     if isinstance(kernel, Recurrence):
-        steps = [side for step in kernel.steps for side in ((step.value,) if isinstance(step, Fold) else (step.lhs, step.rhs))]
+        steps = [side for step in kernel.steps for side in ((step.value,) if isinstance(step, ColumnFold) else (step.lhs, step.rhs))]
         return (*picked, *steps, *(side for state in kernel.states for side in (state.start, state.next)), *stored)
     if isinstance(kernel, Sort):
         return (*picked, kernel.key, *kernel.values, *stored)

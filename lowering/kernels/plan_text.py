@@ -6,25 +6,25 @@ from collections import Counter
 
 from coset.ir.dims import Dim
 from coset.lowering.kernels.kernel import (
-    Apply,
     Attention,
     Buffer,
     Chain,
     Choose,
-    Fold,
+    ColumnFold,
     Grouped,
     IndexValue,
     Kernel,
     Library,
     Load,
     Loop,
-    Number,
     Plan,
     Pointwise,
     Product,
     Recurrence,
     Rows,
     Scalar,
+    ScalarConstant,
+    ScalarOp,
     Scan,
     Scatter,
     Sort,
@@ -173,7 +173,7 @@ def _recurrence(kernel: Recurrence, text: _Text, picks: list[str]) -> list[str]:
         value = text.named(state.start)
         lines += [*text.flush(), f"  {state.name}: {state.dtype} = {value} before"]
     for step in kernel.steps:
-        if isinstance(step, Fold):
+        if isinstance(step, ColumnFold):
             value = text.named(step.value)
             found = f"  {step.name}: {step.dtype} = fold {step.combiner} of {value} along {_loops(kernel.columns)}"
         else:
@@ -242,7 +242,7 @@ class _Text:
             if id(item) in self.names:
                 continue
             text = self._text(item)
-            computed, again = isinstance(item, (Apply, Choose)), self.uses[id(item)] > 1
+            computed, again = isinstance(item, (ScalarOp, Choose)), self.uses[id(item)] > 1
             if (computed and (again or item is not value)) or (again and isinstance(item, Load)):
                 name = f"v{self.count}"
                 self.count += 1
@@ -254,14 +254,14 @@ class _Text:
     def _text(self, item: Scalar) -> str:
         if isinstance(item, Load):
             return f"{item.buffer}[{_dims(item.index)}]"
-        if isinstance(item, Number):
+        if isinstance(item, ScalarConstant):
             return repr(item.value)
         if isinstance(item, IndexValue):
             return f"{item.dtype}({_dim(item.index)})"
         if isinstance(item, Choose):
             bounds = " and ".join(f"{_dim(b.low)} <= {_dim(b.index)} < {_dim(b.high)}" for b in item.bounds)
             return f"{self.names[id(item.inside)]} if {bounds} else {self.names[id(item.outside)]}"
-        if not isinstance(item, Apply):
+        if not isinstance(item, ScalarOp):
             return item.name
         operands = [self.names[id(operand)] for operand in item.operands]
         name = item.op.name.split(".", 1)[1]

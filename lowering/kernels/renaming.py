@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from coset.lowering.kernels.kernel import (
-    Apply,
     Attention,
     Chain,
     Choose,
+    ColumnFold,
     Computed,
-    Fold,
     Grouped,
     Kernel,
     Library,
@@ -22,6 +21,7 @@ from coset.lowering.kernels.kernel import (
     Result,
     Rows,
     Scalar,
+    ScalarOp,
     Scan,
     Scatter,
     Sort,
@@ -42,7 +42,7 @@ def replaced(value: Scalar, results: Mapping[str, Scalar]) -> Scalar:
 
 def over(value: Scalar, done: Mapping[int, Scalar]) -> Scalar:
     """A scalar over what its operands have become."""
-    if isinstance(value, Apply):
+    if isinstance(value, ScalarOp):
         return replace(value, operands=tuple(done[id(operand)] for operand in value.operands))
     if isinstance(value, Choose):
         return replace(value, inside=done[id(value.inside)], outside=done[id(value.outside)])
@@ -104,7 +104,7 @@ def mapped_kernel(kernel: Computed, load: Callable[[Load], Load], store: Callabl
 def _mapped_recurrence(kernel: Recurrence, done: Mapping[int, Scalar], stored: Stored) -> Recurrence:
     steps = tuple(
         replace(step, value=done[id(step.value)])
-        if isinstance(step, Fold)
+        if isinstance(step, ColumnFold)
         else replace(step, lhs=done[id(step.lhs)], rhs=done[id(step.rhs)])
         for step in kernel.steps
     )

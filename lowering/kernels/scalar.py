@@ -32,7 +32,7 @@ class Loop:
 
 
 @dataclass(frozen=True)
-class Bound:
+class InBounds:
     """The condition `low <= index < high`."""
 
     index: Dim
@@ -50,7 +50,7 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Number:
+class ScalarConstant:
     """A constant; `value` is a Python number that `dtype` holds exactly (bit patterns of NaN do not matter)."""
 
     value: int | float | bool | complex
@@ -66,7 +66,7 @@ class IndexValue:
 
 
 @dataclass(frozen=True)
-class Apply:
+class ScalarOp:
     """An elementwise hub op of scalars; its meaning is the op's own (each result is rounded to `dtype`)."""
 
     op: Op
@@ -79,7 +79,7 @@ class Apply:
 class Choose:
     """`inside` where all `bounds` hold, else `outside`; the one that is not chosen may not be read."""
 
-    bounds: tuple[Bound, ...]
+    bounds: tuple[InBounds, ...]
     inside: "Scalar"
     outside: "Scalar"
     dtype: DType
@@ -93,12 +93,12 @@ class Result:
     dtype: DType
 
 
-Scalar = Union[Load, Number, IndexValue, Apply, Choose, Result]
+Scalar = Union[Load, ScalarConstant, IndexValue, ScalarOp, Choose, Result]
 
 
 def operands_of(value: Scalar) -> tuple[Scalar, ...]:
     """The scalars that `value` is made of."""
-    if isinstance(value, Apply):
+    if isinstance(value, ScalarOp):
         return value.operands
     return (value.inside, value.outside) if isinstance(value, Choose) else ()
 

@@ -17,7 +17,7 @@ FOLD_BYTES = 64 << 20  # larger constants are moved by a node of the model and n
 
 
 @dataclass(frozen=True, eq=False)
-class Call:
+class NodeCall:
     """One ONNX node. `since`: the version of the default domain in which it can first be written so. `results` are the terms that its
     results are, where it has several (all calls of one node name the same ones); else it has one. `domain`: empty for the default one."""
 
@@ -38,10 +38,10 @@ class Numbers:
     shape: tuple[int, ...] | None = None  # None: a vector
 
 
-Input = Union[Term, Call, Constant, Numbers, None]  # None: an optional input that is not given
+Input = Union[Term, NodeCall, Constant, Numbers, None]  # None: an optional input that is not given
 
 
-class Refused(Exception):
+class NoOnnxForm(Exception):
     """A term has no ONNX form under the given version; the argument says why. `since` is the version that has one, where there is."""
 
     def __init__(self, message: str, since: int = 0) -> None:
@@ -50,7 +50,7 @@ class Refused(Exception):
 
 
 @dataclass
-class Context:
+class PrintContext:
     """What a printer may ask: what the version of the default domain `reaches`, which reductions are printed with their dims kept, which
     slices are the parts of one split (slice -> all parts, in order), and which symbols are `positive`: at least 1 in a run that does not
     fail. `beyond`: the versions that were asked for and not reached."""
@@ -72,7 +72,7 @@ class Context:
         return all(each > version for each in self.beyond)
 
 
-Printer = Callable[[Term, Context], Input]
+Printer = Callable[[Term, PrintContext], Input]
 
 
 def vector(*numbers: int) -> Constant:
@@ -80,19 +80,19 @@ def vector(*numbers: int) -> Constant:
     return constant_of(np.array(numbers, np.int64))
 
 
-def with_axes(op: str, x: Input, axes: tuple[int, ...], context: Context, *, operand_since: int, **attributes: Any) -> Call:
+def with_axes(op: str, x: Input, axes: tuple[int, ...], context: PrintContext, *, operand_since: int, **attributes: Any) -> NodeCall:
     """`op` with its axes where the version has them: an operand from `operand_since` on, an attribute before."""
     if context.reaches(operand_since):
-        return Call(op, (x, vector(*axes)), attributes)
-    return Call(op, (x,), {**attributes, "axes": axes})
+        return NodeCall(op, (x, vector(*axes)), attributes)
+    return NodeCall(op, (x,), {**attributes, "axes": axes})
 
 
-def squeeze(x: Input, axes: tuple[int, ...], context: Context) -> Call:
+def squeeze(x: Input, axes: tuple[int, ...], context: PrintContext) -> NodeCall:
     """`x` without the dims `axes`, which are 1."""
     return with_axes("Squeeze", x, axes, context, operand_since=13)
 
 
-def unsqueeze(x: Input, axes: tuple[int, ...], context: Context) -> Call:
+def unsqueeze(x: Input, axes: tuple[int, ...], context: PrintContext) -> NodeCall:
     """`x` with dims of 1 at `axes` of the result."""
     return with_axes("Unsqueeze", x, axes, context, operand_since=13)
 

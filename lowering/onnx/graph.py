@@ -20,8 +20,8 @@ from coset.ir.evaluate import describe
 from coset.ir.program import Program
 from coset.ir.term import GET, INPUT, TUPLE, Term, exact_key, get, topological
 from coset.ir.types import AbsentType, DType, TensorType, TokenType
-from coset.lowering.arranging.live import Step, Steps
-from coset.lowering.onnx.calls import Call, Context, Input, Numbers
+from coset.lowering.arranging.live import LiveStep, Steps
+from coset.lowering.onnx.calls import Input, NodeCall, Numbers, PrintContext
 from coset.lowering.onnx.order import by_places, sorted_nodes
 from coset.lowering.onnx.printers import print_term
 from coset.lowering.onnx.shapes import numbers_call
@@ -39,7 +39,7 @@ class _Name:
     text: str
 
 
-class Graph:
+class PrintedGraph:
     """The printed graph: `nodes` in order and `initializers` by name."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Graph:
         self.initializers: dict[str, Constant] = {}
         self._whole_dims = whole_dims
         self._original_sources = original_sources
-        self._context = Context(opset, program.source.get("positive", frozenset()))
+        self._context = PrintContext(opset, program.source.get("positive", frozenset()))
         self._given: Mapping[Term, str] = program.source.get("names", {})
         self._introduces: Mapping[str, Term] = program.source.get("introduces", {})
         self._plans: dict[Term, Input] = {}
@@ -93,18 +93,18 @@ class Graph:
             if term.op is INPUT:
                 continue
             plan = self._plans[term]
-            reads = tuple(dict.fromkeys(_terms(plan) if isinstance(plan, Call | Term) and plan is not term else term.operands))
+            reads = tuple(dict.fromkeys(_terms(plan) if isinstance(plan, NodeCall | Term) and plan is not term else term.operands))
             if all(read in constant for read in reads):
                 constant.add(term)
                 continue
-            parts = plan.results if isinstance(plan, Call) else ()
+            parts = plan.results if isinstance(plan, NodeCall) else ()
             if term in first:
-                found.append(Step(term, (first[term],), view=True))
+                found.append(LiveStep(term, (first[term],), view=True))
                 continue
             first.update(dict.fromkeys(parts, term))
-            view = isinstance(plan, Term) or term.op in (GET, TUPLE) or (isinstance(plan, Call) and plan.op in VIEWS)
+            view = isinstance(plan, Term) or term.op in (GET, TUPLE) or (isinstance(plan, NodeCall) and plan.op in VIEWS)
             together = tuple(part for part in parts if part is not term)
-            found.append(Step(term, tuple(read for read in reads if read not in constant), view, together))
+            found.append(LiveStep(term, tuple(read for read in reads if read not in constant), view, together))
         outputs = tuple(term for _, term in self.program.outputs)
         return Steps(tuple(found), self.program.inputs, outputs)
 
@@ -205,7 +205,7 @@ class Graph:
             pass  # named with its tuple
         elif term.op is not TUPLE:
             plan = self._plans[term]
-            self._names[term] = self.emit(plan, term=term) if isinstance(plan, Call) else self._input(plan, term)
+            self._names[term] = self.emit(plan, term=term) if isinstance(plan, NodeCall) else self._input(plan, term)
 
     def _emit_opaque(self, term: Term) -> None:
         types = term.attribute("results")
@@ -244,16 +244,16 @@ class Graph:
         if isinstance(given, Numbers):
             given = self._numbers(given)
             return self._input(given, term) if isinstance(given, Constant | _Name) else self.emit(given, term=term)
-        return self.emit(given) if isinstance(given, Call) else self._names[given]
+        return self.emit(given) if isinstance(given, NodeCall) else self._names[given]
 
-    def _numbers(self, numbers: Numbers) -> Constant | Call:
+    def _numbers(self, numbers: Numbers) -> Constant | NodeCall:
         """What gives the numbers: a constant where they are known."""
         if any(dims.symbols(dim) for dim in numbers.dims):
             return numbers_call(self, numbers, _Name)  # type: ignore[arg-type]
         shape = numbers.shape if numbers.shape is not None else (len(numbers.dims),)
         return constant_of(np.array(numbers.dims, np.int64).astype(numbers.dtype.numpy).reshape(shape))
 
-    def emit(self, call: Call, *, term: Term | None = None) -> str:
+    def emit(self, call: NodeCall, *, term: Term | None = None) -> str:
         """Print `call` as the value of `term` (or of none); the name of its result. Equal calls are printed once."""
         inputs = [self._input(given) for given in call.inputs]
         while inputs and not inputs[-1]:
@@ -270,7 +270,7 @@ class Graph:
         self._calls.setdefault(key, name)
         return name
 
-    def _emit_parts(self, call: Call, inputs: Sequence[str], key: Any, term: Term | None) -> str:
+    def _emit_parts(self, call: NodeCall, inputs: Sequence[str], key: Any, term: Term | None) -> str:
         """Print a node with several results once, and name them all."""
         assert term is not None, "a call with several results is the value of a term"
         if key not in self._calls:
@@ -322,7 +322,7 @@ class Graph:
 
     def _needs_no_dims(self, term: Term) -> bool:
         plan = self._plans[term]
-        return isinstance(plan, Call) and not any(_symbols(plan))
+        return isinstance(plan, NodeCall) and not any(_symbols(plan))
 
     def _name_early(self, term: Term) -> str:
         """The name of a value that may be printed later in the list: the final sort puts it first."""
@@ -345,14 +345,14 @@ def attribute_proto(name: str, value: Any) -> Proto:
 
 def since_of(plan: Input) -> int:
     """The version of the operators that an expression needs."""
-    return max([plan.since, *map(since_of, plan.inputs)]) if isinstance(plan, Call) else 1
+    return max([plan.since, *map(since_of, plan.inputs)]) if isinstance(plan, NodeCall) else 1
 
 
 def _terms(plan: Input) -> Iterator[Term]:
     """The terms that an expression uses."""
     if isinstance(plan, Term):
         yield plan
-    elif isinstance(plan, Call):
+    elif isinstance(plan, NodeCall):
         for given in plan.inputs:
             yield from _terms(given)
 
@@ -361,7 +361,7 @@ def _symbols(plan: Input) -> Iterator[str]:
     if isinstance(plan, Numbers):
         for dim in plan.dims:
             yield from dims.symbols(dim)
-    elif isinstance(plan, Call):
+    elif isinstance(plan, NodeCall):
         for given in plan.inputs:
             yield from _symbols(given)
 

@@ -21,8 +21,8 @@ from coset.ir.program import Program
 from coset.ir.term import GET, PARAMETER, Term, get, input_term, make, rebuild
 from coset.ir.types import AbsentType, DType, ForeignType, TensorType, TokenType, Type
 from coset.lowering.arranging.live import Steps
-from coset.lowering.onnx.calls import Context, Refused
-from coset.lowering.onnx.graph import Graph, attribute_proto, since_of
+from coset.lowering.onnx.calls import NoOnnxForm, PrintContext
+from coset.lowering.onnx.graph import PrintedGraph, attribute_proto, since_of
 from coset.lowering.onnx.order import CyclicShapes
 from coset.lowering.onnx.printers import print_term
 from coset.lowering.onnx.write import EXTERNAL_BYTES, SMALL_BYTES, stored_bytes, tensor_proto, write_beside, write_inside
@@ -72,9 +72,9 @@ class Graphs:
     """The graphs of the two programs that were printed last: a job writes a program, counts its nodes and follows its bytes."""
 
     def __init__(self) -> None:
-        self._known: list[tuple[Program, Graph]] = []
+        self._known: list[tuple[Program, PrintedGraph]] = []
 
-    def of(self, program: Program) -> Graph:
+    def of(self, program: Program) -> PrintedGraph:
         """The graph of `program`.
 
         Raises:
@@ -106,10 +106,10 @@ def printable(name: str, attributes: Mapping[str, Any], types: Sequence[Type], o
     """None when the op `name` with these attributes on operands of these types has an ONNX form in version `opset`, else why not."""
     parameters = [make(PARAMETER, (), {"index": index, "type": type}) for index, type in enumerate(types)]
     try:
-        plan = print_term(make(get_op(name), parameters, dict(attributes)), Context(opset))
+        plan = print_term(make(get_op(name), parameters, dict(attributes)), PrintContext(opset))
     except CosetError as error:
         return error.message
-    except Refused as refusal:
+    except NoOnnxForm as refusal:
         return str(refusal)
     needed = since_of(plan)
     return f"`{name}` needs version {needed} of the ONNX operators, the model has {opset}" if needed > opset else None
@@ -198,7 +198,7 @@ def run_reference(model: bytes, feed: Mapping[str, Any]) -> list[Any]:
         raise CosetError(f"ONNX's evaluator cannot run the model: {error}") from None
 
 
-def _graph(program: Program) -> Graph:
+def _graph(program: Program) -> PrintedGraph:
     """The printed graph, in a newer version of the operators only where a term needs it and the opaque nodes allow it."""
     opset, newest = opset_of(program), partial(highest_opset, program)
     while True:
@@ -207,7 +207,7 @@ def _graph(program: Program) -> Graph:
             if graph.needs_opset <= graph.opset:
                 return graph
             needed = graph.needs_opset
-        except Refused as refusal:
+        except NoOnnxForm as refusal:
             needed = refusal.since
             if needed <= opset:
                 help = "lower the model for a GPU with `coset lower`, or write StableHLO: a result that ends in .mlir"
@@ -219,15 +219,15 @@ def _graph(program: Program) -> Graph:
         opset = needed
 
 
-def _printed(program: Program, opset: int, newest: Callable[[], int]) -> Graph:
+def _printed(program: Program, opset: int, newest: Callable[[], int]) -> PrintedGraph:
     """Dims come from the values that have them; where that goes round in a circle, from those that introduce their symbols, and
     where even that does, from the values of the source program."""
     for options in ({}, {"whole_dims": False}):
         try:
-            return Graph(program, opset, newest, **options)
+            return PrintedGraph(program, opset, newest, **options)
         except CyclicShapes:
             continue
-    return Graph(program, opset, newest, original_sources=True)
+    return PrintedGraph(program, opset, newest, original_sources=True)
 
 
 def _header(program: Program) -> Model:
@@ -245,7 +245,7 @@ def _header(program: Program) -> Model:
     return model
 
 
-def _told_types(program: Program, graph: Graph, outputs: set[str]) -> list[Any]:
+def _told_types(program: Program, graph: PrintedGraph, outputs: set[str]) -> list[Any]:
     """The types of what nodes of domains without a standard give, as far as they are known: nobody who reads the model can infer them."""
     found = []
     for term in program.terms():

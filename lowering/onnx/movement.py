@@ -12,7 +12,7 @@ from coset.ir.dims import Dim, Shape
 from coset.ir.term import CONSTANT, Term
 from coset.ir.types import DTYPES, I64, DType
 from coset.lowering.onnx import slice as onnx_slice
-from coset.lowering.onnx.calls import Call, Context, Input, Numbers, Printer, Refused, folded, squeeze, unsqueeze, vector
+from coset.lowering.onnx.calls import Input, NodeCall, NoOnnxForm, Numbers, PrintContext, Printer, folded, squeeze, unsqueeze, vector
 from coset.lowering.onnx.reduce_call import is_reduction, kept_reduction, kept_shape
 
 _SPLAT_BYTES = 1 << 22  # larger splats are expanded when the model runs
@@ -21,7 +21,7 @@ _ADDED = frozenset(DTYPES[name] for name in ("i32", "i64", "f16", "f32", "f64"))
 _RANGES = frozenset(DTYPES[name] for name in ("i64", "i32", "i16", "f32", "f64"))
 
 
-def view(x: Term, context: Context | None) -> tuple[Input, Shape]:
+def view(x: Term, context: PrintContext | None) -> tuple[Input, Shape]:
     """What NumPy broadcasts to the value of `x`, and its shape: x itself, or the source of the broadcast that it is.
 
     Without a context only views that need no call are taken.
@@ -59,7 +59,7 @@ def _without_leading_ones(shape: Shape) -> Shape:
     return shape[first:]
 
 
-def reshaped(x: Term | Call | Constant, shape: Shape, target: Shape, context: Context) -> Input:
+def reshaped(x: Term | NodeCall | Constant, shape: Shape, target: Shape, context: PrintContext) -> Input:
     """`x` of `shape` under the shape `target`; where only NumPy's leading 1s differ a constant or reduction is taken as it is."""
     while isinstance(x, Term) and x.op.name == "stablehlo.reshape":
         x = x.operands[0]
@@ -104,13 +104,13 @@ def flat(shape: Shape, axis: int) -> Shape:
     return dims.product(shape[:axis]), dims.product(shape[axis:])
 
 
-def _reshape_call(x: Input, shape: Shape, target: Shape, context: Context) -> Call:
+def _reshape_call(x: Input, shape: Shape, target: Shape, context: PrintContext) -> NodeCall:
     """Reshape with 0 for dims that stay in place, and -1 for one other where no dim beside it can be 0."""
     copied = [axis < len(shape) and shape[axis] == dim for axis, dim in enumerate(target)]
     if 0 in target and not all(copied[axis] for axis, dim in enumerate(target) if dim == 0):
         if not context.reaches(14):
-            raise Refused("a reshape to a dim of 0 needs version 14 of the ONNX operators", 14)
-        return Call("Reshape", (x, Numbers(target)), {"allowzero": 1}, since=14)
+            raise NoOnnxForm("a reshape to a dim of 0 needs version 14 of the ONNX operators", 14)
+        return NodeCall("Reshape", (x, Numbers(target)), {"allowzero": 1}, since=14)
     written: list[Dim] = [0 if same and not (isinstance(dim, int) and dim) else dim for same, dim in zip(copied, target, strict=True)]
     symbolic = [axis for axis, dim in enumerate(written) if not isinstance(dim, int)]
     if len(symbolic) == 1 and all(is_positive(dim, context) for axis, dim in enumerate(target) if axis != symbolic[0]):
@@ -118,16 +118,16 @@ def _reshape_call(x: Input, shape: Shape, target: Shape, context: Context) -> Ca
     elif symbolic and len(target) == 2:
         axis = next((axis for axis in range(len(shape) + 1) if target == flat(shape, axis)), None)
         if axis is not None:
-            return Call("Flatten", (x,), {"axis": axis}, since=9)
-    return Call("Reshape", (x, Numbers(tuple(written))), since=5)
+            return NodeCall("Flatten", (x,), {"axis": axis}, since=9)
+    return NodeCall("Reshape", (x, Numbers(tuple(written))), since=5)
 
 
-def is_positive(dim: Dim, context: Context) -> bool:
+def is_positive(dim: Dim, context: PrintContext) -> bool:
     factors = factors_of(dim)
     return factors is not None and factors <= context.positive
 
 
-def transposed(x: Term, permutation: tuple[int, ...]) -> Term | Call | Constant:
+def transposed(x: Term, permutation: tuple[int, ...]) -> Term | NodeCall | Constant:
     """`x` transposed; transposes below it are joined with this one, and one of a constant is done here."""
     while x.op.name == "stablehlo.transpose":
         inner = x.attribute("permutation")
@@ -136,14 +136,14 @@ def transposed(x: Term, permutation: tuple[int, ...]) -> Term | Call | Constant:
     if permutation == tuple(range(len(permutation))):
         return x
     constant = folded(x, lambda array: array.transpose(permutation))
-    return constant if constant is not None else Call("Transpose", (x,), {"perm": permutation})
+    return constant if constant is not None else NodeCall("Transpose", (x,), {"perm": permutation})
 
 
-def _print_transpose(term: Term, _: Context) -> Input:
+def _print_transpose(term: Term, _: PrintContext) -> Input:
     return transposed(term.operands[0], term.attribute("permutation"))
 
 
-def _flattened(term: Term) -> Call | None:
+def _flattened(term: Term) -> NodeCall | None:
     """Softmax as it was before version 13, over all dims from one on, where `term` is that: between two reshapes."""
     softmax = term.operands[0]
     base, axis = softmax.operands[0], softmax.attribute("axis")
@@ -153,10 +153,10 @@ def _flattened(term: Term) -> Call | None:
     if softmax.tensor.rank != 2 or axis % 2 != 1 or shape != term.tensor.dims:
         return None
     start = next((axis for axis in range(len(shape)) if softmax.tensor.dims == flat(shape, axis)), None)
-    return None if start is None else Call(FLATTENING[softmax.op.name], (base,), {"axis": start})
+    return None if start is None else NodeCall(FLATTENING[softmax.op.name], (base,), {"axis": start})
 
 
-def _print_reshape(term: Term, context: Context) -> Input:
+def _print_reshape(term: Term, context: PrintContext) -> Input:
     if term.operands[0].op.name in FLATTENING and not context.reaches(13):
         flattened = _flattened(term)
         if flattened is not None:
@@ -172,7 +172,7 @@ def written_out(term: Term) -> Constant | None:
     return constant_of(np.full(static, splat.array()), splat.type.dtype)
 
 
-def _print_broadcast(term: Term, context: Context) -> Input:
+def _print_broadcast(term: Term, context: PrintContext) -> Input:
     """A splat of moderate size is a constant; all else is Expand."""
     source, shape, axes = term.operands[0], term.tensor.dims, term.attribute("broadcast_dimensions")
     constant = written_out(term)
@@ -183,7 +183,7 @@ def _print_broadcast(term: Term, context: Context) -> Input:
     given = tuple(source.tensor.dims[i] for i in order)
     viewed = numpy_view(shape, tuple(sorted(axes)), given)
     assert viewed is not None
-    return Call("Expand", (reshaped(inner, given, viewed, context), Numbers(_asked(shape, viewed))), since=8)
+    return NodeCall("Expand", (reshaped(inner, given, viewed, context), Numbers(_asked(shape, viewed))), since=8)
 
 
 def _asked(shape: Shape, given: Shape) -> Shape:
@@ -192,23 +192,25 @@ def _asked(shape: Shape, given: Shape) -> Shape:
     return tuple(1 if isinstance(dim, dims.Poly) and dim == own else dim for dim, own in zip(shape, there, strict=True))
 
 
-def _print_concatenate(term: Term, _: Context) -> Input:
-    return term.operands[0] if len(term.operands) == 1 else Call("Concat", term.operands, {"axis": term.attribute("dimension")}, since=4)
+def _print_concatenate(term: Term, _: PrintContext) -> Input:
+    return (
+        term.operands[0] if len(term.operands) == 1 else NodeCall("Concat", term.operands, {"axis": term.attribute("dimension")}, since=4)
+    )
 
 
-def _print_pad(term: Term, context: Context) -> Input:
+def _print_pad(term: Term, context: PrintContext) -> Input:
     low, high = term.attribute("low"), term.attribute("high")
     if any(term.attribute("interior")):
-        raise Refused("Pad puts nothing between elements")
+        raise NoOnnxForm("Pad puts nothing between elements")
     if not any(low) and not any(high):
         return term.operands[0]
     if context.reaches(11):
         since = 13 if term.tensor.dtype.kind == "bool" else 11
-        return Call("Pad", (term.operands[0], vector(*low, *high), term.operands[1]), {"mode": "constant"}, since=since)
+        return NodeCall("Pad", (term.operands[0], vector(*low, *high), term.operands[1]), {"mode": "constant"}, since=since)
     value = is_splat(term.operands[1])
     if value is None or term.tensor.dtype.kind != "float":
         return _put_around(term)
-    return Call("Pad", (term.operands[0],), {"pads": (*low, *high), "value": float(value.array()), "mode": "constant"}, since=2)
+    return NodeCall("Pad", (term.operands[0],), {"pads": (*low, *high), "value": float(value.array()), "mode": "constant"}, since=2)
 
 
 def _put_around(term: Term) -> Input:
@@ -217,10 +219,10 @@ def _put_around(term: Term) -> Input:
     found: Input = x
     for axis, ends in enumerate(zip(term.attribute("low"), term.attribute("high"), strict=True)):
         if min(ends) < 0:
-            raise Refused("a pad that takes elements away needs version 11 of the ONNX operators", 11)
+            raise NoOnnxForm("a pad that takes elements away needs version 11 of the ONNX operators", 11)
         first, last = (filled(value, (*shape[:axis], size, *shape[axis + 1 :])) if size else None for size in ends)
         parts = tuple(part for part in (first, found, last) if part is not None)
-        found = Call("Concat", parts, {"axis": axis}, since=4) if len(parts) > 1 else found
+        found = NodeCall("Concat", parts, {"axis": axis}, since=4) if len(parts) > 1 else found
         shape[axis] = shape[axis] + sum(ends)
     return found
 
@@ -229,23 +231,23 @@ def filled(value: Term, shape: Shape) -> Input:
     """A shape full of a number: by Expand, which is of version 8, or as what it is added to, -0 for floats."""
     dtype, sizes = value.tensor.dtype, [dim for dim in shape if isinstance(dim, int)]
     if dtype not in _ADDED or len(sizes) < len(shape):
-        return Call("Expand", (value, Numbers(shape)), since=8)
-    return Call("Add", (constant_of(np.full(sizes, -0.0 if dtype.kind == "float" else 0, dtype.numpy), dtype), value), since=7)
+        return NodeCall("Expand", (value, Numbers(shape)), since=8)
+    return NodeCall("Add", (constant_of(np.full(sizes, -0.0 if dtype.kind == "float" else 0, dtype.numpy), dtype), value), since=7)
 
 
-def counted(count: Dim, dtype: DType) -> Call | Constant:
+def counted(count: Dim, dtype: DType) -> NodeCall | Constant:
     """The vector 0, 1 .. count - 1: a constant where the number is static, else Range."""
     if isinstance(count, int):
         return constant_of(np.arange(count).astype(dtype.numpy), dtype)
     kind = dtype if dtype in _RANGES else I64
     ends: list[Input] = [constant_of(np.zeros((), kind.numpy)), Numbers((count,), kind, ()), constant_of(np.ones((), kind.numpy))]
     if kind not in (I64, DTYPES["i32"]):
-        ends[1] = Call("Cast", (Numbers((count,), I64, ()),), {"to": kind})
-    line = Call("Range", tuple(ends), since=11)
-    return line if kind == dtype else Call("Cast", (line,), {"to": dtype})
+        ends[1] = NodeCall("Cast", (Numbers((count,), I64, ()),), {"to": kind})
+    line = NodeCall("Range", tuple(ends), since=11)
+    return line if kind == dtype else NodeCall("Cast", (line,), {"to": dtype})
 
 
-def _print_iota(term: Term, context: Context) -> Input:
+def _print_iota(term: Term, context: PrintContext) -> Input:
     """Numbers along one dim, expanded to the shape."""
     shape, dtype, axis = term.tensor.dims, term.tensor.dtype, term.attribute("dimension")
     count = shape[axis]
@@ -254,7 +256,7 @@ def _print_iota(term: Term, context: Context) -> Input:
         return line
     after = len(shape) - axis - 1
     column = reshaped(line, (count,), (count, *([1] * after)), context) if after else line
-    return Call("Expand", (column, Numbers(_asked(shape, (count, *([1] * after))))), since=8)
+    return NodeCall("Expand", (column, Numbers(_asked(shape, (count, *([1] * after))))), since=8)
 
 
 PRINTERS: dict[str, Printer] = {

@@ -14,7 +14,7 @@ from coset.ir.constants import constant_of
 from coset.ir.term import Term
 from coset.ir.types import DTYPES, I64, DType
 from coset.lowering.onnx import reduce as onnx_reduce
-from coset.lowering.onnx.calls import Call, Context, Input, Printer, Refused, vector
+from coset.lowering.onnx.calls import Input, NodeCall, NoOnnxForm, PrintContext, Printer, vector
 from coset.lowering.onnx.movement import counted, filled, is_positive, reshaped
 from coset.lowering.onnx.reduce import given
 
@@ -28,64 +28,64 @@ _SIMPLE = {
 }  # fmt: skip
 
 
-def _print_simple(term: Term, _: Context) -> Input:
+def _print_simple(term: Term, _: PrintContext) -> Input:
     name = term.op.name.removeprefix("onnx.")
     if term.tensor.dtype not in _FLOATS:
-        raise Refused(f"{name} takes no {term.tensor.dtype} elements")
+        raise NoOnnxForm(f"{name} takes no {term.tensor.dtype} elements")
     attributes = {key: float(value) if key in _REAL else value for key, value in term.attributes}  # a rule can find a whole number
-    return Call(name, given(term), attributes, since=_SIMPLE[name])
+    return NodeCall(name, given(term), attributes, since=_SIMPLE[name])
 
 
-def _print_relu(term: Term, _: Context) -> Input:
+def _print_relu(term: Term, _: PrintContext) -> Input:
     dtype = term.tensor.dtype
     if dtype.kind == "uint" or dtype.kind == "bool":
-        raise Refused(f"Relu takes no {dtype} elements")
-    return Call("Relu", term.operands, since=6 if dtype in _FLOATS else 14)
+        raise NoOnnxForm(f"Relu takes no {dtype} elements")
+    return NodeCall("Relu", term.operands, since=6 if dtype in _FLOATS else 14)
 
 
-def _print_softmax(term: Term, _: Context) -> Input:
+def _print_softmax(term: Term, _: PrintContext) -> Input:
     """Over the last axis, and where only dims of 1 stand behind it, all versions agree; before 13 those behind it were flattened."""
     if term.tensor.dtype not in _FLOATS:
-        raise Refused(f"Softmax takes no {term.tensor.dtype} elements")
+        raise NoOnnxForm(f"Softmax takes no {term.tensor.dtype} elements")
     axis, rank = term.attribute("axis"), term.tensor.rank
     axis += rank if axis < 0 else 0
     since = 1 if set(term.tensor.dims[axis + 1 :]) <= {1} else 13
-    return Call(term.op.name.removeprefix("onnx."), term.operands, {"axis": axis}, since=since)
+    return NodeCall(term.op.name.removeprefix("onnx."), term.operands, {"axis": axis}, since=since)
 
 
-def _print_gemm(term: Term, context: Context) -> Input:
+def _print_gemm(term: Term, context: PrintContext) -> Input:
     if term.tensor.dtype.kind not in ("float", "int", "uint"):
-        raise Refused(f"Gemm takes no {term.tensor.dtype} elements")
+        raise NoOnnxForm(f"Gemm takes no {term.tensor.dtype} elements")
     kinds = {"alpha": float, "beta": float, "transA": int, "transB": int}
     operands = given(term)
     since = 9 if term.tensor.dtype.kind != "float" else 7
     since = since if len(operands) > 2 and operands[2] is not None else 11
-    return Call("Gemm", operands, {name: kind(term.attribute(name)) for name, kind in kinds.items()}, since=since)
+    return NodeCall("Gemm", operands, {name: kind(term.attribute(name)) for name, kind in kinds.items()}, since=since)
 
 
-def _print_clip(term: Term, context: Context) -> Input:
+def _print_clip(term: Term, context: PrintContext) -> Input:
     """Bounds are operands from version 11 on (12 for integers), attributes before, or, where they are computed, bounds by Max and Min, the
     lower one first, as in the definition. Of floats a bound that is absent is an infinity here, and the largest number in ONNX."""
     dtype = term.tensor.dtype
     floats = dtype in _FLOATS
     if not floats:
-        return Call("Clip", given(term), since=12)
+        return NodeCall("Clip", given(term), since=12)
     if context.reaches(11):
         bounds = [_bound(bound, sign, dtype) for sign, bound in zip((-1, 1), term.operands[1:], strict=True)]
-        return Call("Clip", (term.operands[0], *bounds), since=11)
+        return NodeCall("Clip", (term.operands[0], *bounds), since=11)
     named = dict(zip(("min", "max"), term.operands[1:], strict=True))
     values = {name: is_splat(bound) for name, bound in named.items() if bound.op is not ABSENT}
     if None not in values.values():
         attributes = {"min": -math.inf, "max": math.inf} | {
             name: float(value.array()) for name, value in values.items() if value is not None
         }
-        return Call("Clip", (term.operands[0],), attributes, since=6)
+        return NodeCall("Clip", (term.operands[0],), attributes, since=6)
     found: Input = term.operands[0]
     for name, op in (("min", "Max"), ("max", "Min")):
         if name in values and context.reaches(8):
-            found = Call(op, (found, named[name]), since=8)
+            found = NodeCall(op, (found, named[name]), since=8)
         elif name in values:  # of one shape
-            found = Call(op, (found, filled(named[name], term.tensor.dims)), since=6)
+            found = NodeCall(op, (found, filled(named[name], term.tensor.dims)), since=6)
     return found
 
 
@@ -97,17 +97,17 @@ def _bound(bound: Term, sign: int, dtype: DType) -> Input:
     return None if value is not None and float(value.array()) == sign * clipped_at(dtype) else bound
 
 
-def _print_attention(term: Term, _: Context) -> Input:
+def _print_attention(term: Term, _: PrintContext) -> Input:
     """Operands that we never give stand between those that we give: a bias of the projections, masks, caches."""
     scale = term.attribute("scale")
     if scale == 0:
-        raise Refused("a scale of 0 means another one to the kernel")
+        raise NoOnnxForm("a scale of 0 means another one to the kernel")
     operands = given(term)
     attributes = {"num_heads": term.attribute("num_heads"), "scale": scale}
-    return Call(_CONTRIB[term.op.name], (*operands[:3], None, None, *operands[3:]), attributes, domain="com.microsoft")
+    return NodeCall(_CONTRIB[term.op.name], (*operands[:3], None, None, *operands[3:]), attributes, domain="com.microsoft")
 
 
-def _print_rotation(term: Term, context: Context) -> Input:
+def _print_rotation(term: Term, context: PrintContext) -> Input:
     """Its second operand is the position of the first rows of each sequence, or, if a sequence has angles of its own, the row of each
     position in the tables."""
     x, *tables = term.operands
@@ -116,19 +116,19 @@ def _print_rotation(term: Term, context: Context) -> Input:
     attributes = {"interleaved": 1} if term.attribute("interleaved") else {}
     if size != turned:
         if not isinstance(heads, int) or not isinstance(turned, int) or 0 in (heads, turned):
-            raise Refused("RotaryEmbedding of a part of each head takes a known number of heads and pairs")
+            raise NoOnnxForm("RotaryEmbedding of a part of each head takes a known number of heads and pairs")
         attributes |= {"num_heads": heads, "rotary_embedding_dim": turned}
     positions: Input = vector(0)
     if term.op.name in _OF_SEQUENCES:
         rows = dims.multiply(batch, length)
         # it fails where the tables have fewer rows than a sequence has positions
         if not is_positive(batch, context) and dims.subtract(tables[0].tensor.dims[0], rows) != length:
-            raise Refused("RotaryEmbedding by tables for each sequence takes a batch that is known not to be empty")
+            raise NoOnnxForm("RotaryEmbedding by tables for each sequence takes a batch that is known not to be empty")
         if isinstance(batch, int) and isinstance(length, int):
             positions = constant_of(np.arange(batch * length).reshape(batch, length))
         else:
             positions = reshaped(counted(rows, I64), (rows,), (batch, length), context)
-    return Call("RotaryEmbedding", (x, positions, *tables), attributes, domain="com.microsoft")
+    return NodeCall("RotaryEmbedding", (x, positions, *tables), attributes, domain="com.microsoft")
 
 
 _OF_SEQUENCES = frozenset({"ort.RotatedSequences", "ort.RotatedSequenceParts"})

@@ -8,7 +8,7 @@ from coset.ir.dims import Dim, Shape
 from coset.ir.errors import TypeRuleError
 from coset.ir.term import Term
 from coset.ir.types import DTYPES
-from coset.lowering.onnx.calls import Call, Context, Input, Printer, Refused, squeeze
+from coset.lowering.onnx.calls import Input, NodeCall, NoOnnxForm, PrintContext, Printer, squeeze
 from coset.lowering.onnx.movement import reshaped, transposed, view
 from coset.lowering.onnx.reduce_call import NAMED, kept_reduction, reduced_axes
 
@@ -16,7 +16,7 @@ _MATMUL = frozenset(DTYPES[name] for name in ("f16", "f32", "f64"))
 _INTEGER_MATMUL = frozenset(DTYPES[name] for name in ("i32", "i64", "u32", "u64"))
 
 
-def print_reduction(term: Term, context: Context) -> Input:
+def print_reduction(term: Term, context: PrintContext) -> Input:
     """A reduction; where a user wants its dims kept, that one is printed and this is a squeeze of it."""
     axes = reduced_axes(term)
     if not axes:
@@ -29,7 +29,7 @@ def print_reduction(term: Term, context: Context) -> Input:
 # ---------------------------------------------------------------- contractions
 
 
-def print_dot(term: Term, context: Context) -> Input:
+def print_dot(term: Term, context: PrintContext) -> Input:
     """MatMul, with the transposes that it needs; reshapes around it where several dims are free or contracted."""
     lhs, rhs = term.operands
     lhs_batch, rhs_batch, lhs_contract, rhs_contract = (
@@ -41,7 +41,7 @@ def print_dot(term: Term, context: Context) -> Input:
     left_order, right_order = (*lhs_batch, *lhs_free, *lhs_contract), (*rhs_batch, *rhs_contract, *rhs_free)
     one = len(lhs_contract) == 1
     if one and not lhs_batch and len(rhs_free) <= 1:
-        return Call("MatMul", (transposed(lhs, left_order), transposed(rhs, right_order)), since=since)
+        return NodeCall("MatMul", (transposed(lhs, left_order), transposed(rhs, right_order)), since=since)
     if one and lhs_batch and len(lhs_free) == 1 and len(rhs_free) == 1:
         left, right = _batched(lhs, left_order), _batched(rhs, right_order)
         try:
@@ -49,19 +49,19 @@ def print_dot(term: Term, context: Context) -> Input:
         except TypeRuleError:
             fits = False
         if fits:
-            return Call("MatMul", (left[0], right[0]), since=since)
-        return Call("MatMul", (transposed(lhs, left_order), transposed(rhs, right_order)), since=since)
+            return NodeCall("MatMul", (left[0], right[0]), since=since)
+        return NodeCall("MatMul", (transposed(lhs, left_order), transposed(rhs, right_order)), since=since)
     if one and lhs_batch and not lhs_free and len(rhs_free) == 1:
         row, shape = view(lhs, None)
         if len(shape) == 1:  # one row for all matrices of the batch
-            return Call("MatMul", (row, _batched(rhs, right_order)[0]), since=since)
+            return NodeCall("MatMul", (row, _batched(rhs, right_order)[0]), since=since)
     return _general(term, context, (lhs_batch, lhs_free, lhs_contract), (rhs_batch, rhs_contract, rhs_free), since)
 
 
 def _matmul_since(term: Term) -> int:
     dtype = term.tensor.dtype
     if dtype not in _MATMUL | _INTEGER_MATMUL:
-        raise Refused(f"MatMul takes no {dtype} elements")
+        raise NoOnnxForm(f"MatMul takes no {dtype} elements")
     return 9 if dtype in _INTEGER_MATMUL else 1
 
 
@@ -82,18 +82,18 @@ def _batched(x: Term, order: tuple[int, ...]) -> tuple[Input, Shape]:
 Groups = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
-def _general(term: Term, context: Context, left: Groups, right: Groups, since: int) -> Input:
+def _general(term: Term, context: PrintContext, left: Groups, right: Groups, since: int) -> Input:
     lhs, rhs = term.operands
     count = len(left[0])
     a = _as_matrices(lhs, left, count, context)
     b = _as_matrices(rhs, right, count, context)
-    product = Call("MatMul", (a, b), since=since)
+    product = NodeCall("MatMul", (a, b), since=since)
     batch = tuple(lhs.tensor.dims[axis] for axis in left[0])
     rows, columns = _size(lhs, left[1]), _size(rhs, right[2])
     return reshaped(product, (*batch, rows, columns), term.tensor.dims, context)
 
 
-def _as_matrices(x: Term, groups: Groups, count: int, context: Context) -> Input:
+def _as_matrices(x: Term, groups: Groups, count: int, context: PrintContext) -> Input:
     """`x` transposed to its groups of dims, all but the batch flattened to two."""
     order = (*groups[0], *groups[1], *groups[2])
     shape = tuple(x.tensor.dims[axis] for axis in order)
@@ -105,30 +105,30 @@ def _size(x: Term, axes: tuple[int, ...]) -> Dim:
     return dims.product(x.tensor.dims[axis] for axis in axes)
 
 
-def print_convolution(term: Term, _: Context) -> Input:
+def print_convolution(term: Term, _: PrintContext) -> Input:
     """Conv; it dilates no input and groups no batch."""
     if term.tensor.dtype not in _MATMUL:
-        raise Refused(f"Conv takes no {term.tensor.dtype} elements")
+        raise NoOnnxForm(f"Conv takes no {term.tensor.dtype} elements")
     if term.attribute("batch_group_count") != 1 or any(d != 1 for d in term.attribute("lhs_dilation")):
-        raise Refused("Conv has no input dilation and no batch groups")
+        raise NoOnnxForm("Conv has no input dilation and no batch groups")
     return convolution_call(term, term.attribute("rhs_dilation"), term.attribute("feature_group_count"))
 
 
-def convolution_call(term: Term, dilations: tuple[int, ...], group: int) -> Call:
+def convolution_call(term: Term, dilations: tuple[int, ...], group: int) -> NodeCall:
     """Conv of the operands of `term`."""
     window = term.operands[1].tensor.static
     padding = term.attribute("padding")
     if window is None:
-        raise Refused("Conv needs a filter of static shape")
+        raise NoOnnxForm("Conv needs a filter of static shape")
     if any(low < 0 or high < 0 for low, high in padding):
-        raise Refused("Conv takes no negative padding")
+        raise NoOnnxForm("Conv takes no negative padding")
     attributes = {
         "strides": tuple(term.attribute("strides")), "dilations": tuple(dilations), "group": group, "kernel_shape": window[2:],
         "pads": (*(low for low, _ in padding), *(high for _, high in padding)),
     }  # fmt: skip
     if not window[2:] or 0 in (*window[2:], *term.tensor.dims[2:]):
-        raise Refused("Conv needs a spatial dim, and a window that fits")
-    return Call("Conv", given(term), attributes)
+        raise NoOnnxForm("Conv needs a spatial dim, and a window that fits")
+    return NodeCall("Conv", given(term), attributes)
 
 
 def given(term: Term) -> tuple[Input, ...]:
@@ -136,52 +136,52 @@ def given(term: Term) -> tuple[Input, ...]:
     return tuple(None if operand.op.name == "builtin.absent" else operand for operand in term.operands)
 
 
-def print_transposed_convolution(term: Term, _: Context) -> Input:
+def print_transposed_convolution(term: Term, _: PrintContext) -> Input:
     """ConvTranspose: its pads are what the padding of the convolution lacks of the reach of a filter, output padding what is beyond it."""
     window, strides, dilations = term.operands[1].tensor.static, term.attribute("strides"), term.attribute("dilations")
     if term.tensor.dtype not in _MATMUL:
-        raise Refused(f"ConvTranspose takes no {term.tensor.dtype} elements")
+        raise NoOnnxForm(f"ConvTranspose takes no {term.tensor.dtype} elements")
     if window is None or not window[2:]:
-        raise Refused("ConvTranspose needs a filter of static shape, with a spatial dim")
+        raise NoOnnxForm("ConvTranspose needs a filter of static shape, with a spatial dim")
     reaches = [(width - 1) * dilation for width, dilation in zip(window[2:], dilations, strict=True)]
     padding = term.attribute("padding")
     more = [max(0, high - reach) for reach, (_, high) in zip(reaches, padding, strict=True)]
     if any(low > reach for reach, (low, _) in zip(reaches, padding, strict=True)):
-        raise Refused("ConvTranspose takes no negative padding")
+        raise NoOnnxForm("ConvTranspose takes no negative padding")
     if any(each >= max(stride, dilation) for each, stride, dilation in zip(more, strides, dilations, strict=True)):
-        raise Refused("ConvTranspose takes no output padding as large as its stride and dilation")
+        raise NoOnnxForm("ConvTranspose takes no output padding as large as its stride and dilation")
     ends = [reach + each - high for reach, each, (_, high) in zip(reaches, more, padding, strict=True)]
     attributes = {
         "strides": tuple(strides), "dilations": tuple(dilations), "group": term.attribute("group"), "kernel_shape": window[2:],
         "pads": (*(reach - low for reach, (low, _) in zip(reaches, padding, strict=True)), *ends),
     } | ({"output_padding": tuple(more)} if any(more) else {})  # fmt: skip
-    return Call("ConvTranspose", given(term), attributes)
+    return NodeCall("ConvTranspose", given(term), attributes)
 
 
-def print_pool(term: Term, _: Context) -> Input:
+def print_pool(term: Term, _: PrintContext) -> Input:
     """MaxPool, or AveragePool that counts all of its padding or none."""
     name = term.op.name.removeprefix("onnx.")
     window, dilations = term.attribute("window"), term.attribute("dilations")
     around = [term.attribute(key) for key in (("padding",) if name == "MaxPool" else ("counted", "uncounted"))]
     used = [padding for padding in around if any(any(pair) for pair in padding)]
     if term.tensor.dtype not in _MATMUL:
-        raise Refused(f"{name} takes no {term.tensor.dtype} elements")
+        raise NoOnnxForm(f"{name} takes no {term.tensor.dtype} elements")
     if len(used) > 1:
-        raise Refused("AveragePool counts all of its padding or none")
+        raise NoOnnxForm("AveragePool counts all of its padding or none")
     if not all(isinstance(width, int) and width > 0 for width in window):
-        raise Refused(f"{name} needs windows of known size")
+        raise NoOnnxForm(f"{name} needs windows of known size")
     padding = used[0] if used else ((0, 0),) * len(window)
     if any(not 0 <= each < width for width, pair in zip(window, padding, strict=True) for each in pair):
-        raise Refused(f"{name} takes no padding as wide as its window")
+        raise NoOnnxForm(f"{name} takes no padding as wide as its window")
     dilated = any(dilation != 1 for dilation in dilations)
     attributes = {
         "kernel_shape": tuple(window), "strides": tuple(term.attribute("strides")),
         "pads": (*(low for low, _ in padding), *(high for _, high in padding)),
     } | ({"dilations": tuple(dilations)} if dilated else {})  # fmt: skip
     if name == "MaxPool":
-        return Call(name, term.operands, attributes, since=10 if dilated else 1)
+        return NodeCall(name, term.operands, attributes, since=10 if dilated else 1)
     counted = {"count_include_pad": 1} if used and used[0] is around[0] else {}
-    return Call(name, term.operands, attributes | counted, since=19 if dilated else 7)
+    return NodeCall(name, term.operands, attributes | counted, since=19 if dilated else 7)
 
 
 PRINTERS: dict[str, Printer] = {

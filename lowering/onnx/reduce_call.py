@@ -5,7 +5,7 @@ from __future__ import annotations
 from coset.ir.dims import Shape
 from coset.ir.term import Term
 from coset.ir.types import BOOL, DTYPES
-from coset.lowering.onnx.calls import Call, Context, Refused, with_axes
+from coset.lowering.onnx.calls import NodeCall, NoOnnxForm, PrintContext, with_axes
 
 _OPS = {"add": "ReduceSum", "multiply": "ReduceProd", "maximum": "ReduceMax", "minimum": "ReduceMin", "and": "ReduceMin", "or": "ReduceMax"}
 _ON_BOOL = {
@@ -32,23 +32,23 @@ def kept_shape(term: Term) -> Shape:
     return tuple(1 if axis in axes else dim for axis, dim in enumerate(term.operands[0].tensor.dims))
 
 
-def kept_reduction(term: Term, context: Context, *, keepdims: int = 1) -> Call:
+def kept_reduction(term: Term, context: PrintContext, *, keepdims: int = 1) -> NodeCall:
     """The reduction `term` as a call."""
     x = term.operands[0]
     dtype = x.tensor.dtype
     op = term.op.name.removeprefix("onnx.") if term.op.name in NAMED else _OPS[term.attribute("combiner")]
     if dtype is BOOL:
-        whole = Call("Cast", (x,), {"to": DTYPES["i32"]})
+        whole = NodeCall("Cast", (x,), {"to": DTYPES["i32"]})
         call = _call(_ON_BOOL[term.attribute("combiner")], whole, reduced_axes(term), context, keepdims)
-        return Call("Cast", (call,), {"to": BOOL})
+        return NodeCall("Cast", (call,), {"to": BOOL})
     extreme = op in ("ReduceMax", "ReduceMin")
     if term.op.name == "stablehlo.reduce" and term.attribute("combiner") in ("and", "or"):
-        raise Refused(f"a bitwise reduction of {dtype} has no ONNX form")
+        raise NoOnnxForm(f"a bitwise reduction of {dtype} has no ONNX form")
     if dtype not in _WIDE and not (extreme and dtype in _BYTES):
-        raise Refused(f"{op} takes no {dtype} elements")
+        raise NoOnnxForm(f"{op} takes no {dtype} elements")
     return _call(op, x, reduced_axes(term), context, keepdims, since=12 if dtype in _BYTES else 1)
 
 
-def _call(op: str, x: Term | Call, axes: tuple[int, ...], context: Context, keepdims: int, since: int = 1) -> Call:
+def _call(op: str, x: Term | NodeCall, axes: tuple[int, ...], context: PrintContext, keepdims: int, since: int = 1) -> NodeCall:
     call = with_axes(op, x, axes, context, operand_since=13 if op == "ReduceSum" else 18, keepdims=keepdims)
-    return Call(call.op, call.inputs, call.attributes, since)
+    return NodeCall(call.op, call.inputs, call.attributes, since)

@@ -12,7 +12,7 @@ from coset.ir import dims
 from coset.ir.constants import constant_of
 from coset.ir.dims import Atom, Dim, Poly
 from coset.ir.types import I64
-from coset.lowering.onnx.calls import Call, Input, Numbers, vector
+from coset.lowering.onnx.calls import Input, NodeCall, Numbers, vector
 
 
 class Sources(Protocol):
@@ -30,26 +30,26 @@ class Sources(Protocol):
 Named = Callable[[str], Input]
 
 
-def numbers_call(graph: Sources, numbers: Numbers, named: Named) -> Call:
+def numbers_call(graph: Sources, numbers: Numbers, named: Named) -> NodeCall:
     """What computes `numbers`, of which one is symbolic; `named` makes an input of a name."""
     shape = (len(numbers.dims),) if numbers.shape is None else numbers.shape
     found = _number(graph, numbers.dims[0], named) if shape == () else _vector(graph, numbers.dims, named)
     if len(shape) > 1 or (shape and shape != (len(numbers.dims),)):
-        found = Call("Reshape", (found, vector(*shape)))
-    assert isinstance(found, Call), "a symbolic dim is computed"
-    return found if numbers.dtype == I64 else Call("Cast", (found,), {"to": numbers.dtype})
+        found = NodeCall("Reshape", (found, vector(*shape)))
+    assert isinstance(found, NodeCall), "a symbolic dim is computed"
+    return found if numbers.dtype == I64 else NodeCall("Cast", (found,), {"to": numbers.dtype})
 
 
 def _number(graph: Sources, dim: Dim, named: Named) -> Input:
     """A tensor without dims that holds `dim`."""
     whole = graph.size_source(dim)
     if whole is not None:
-        return Call("Size", (named(whole),))
+        return NodeCall("Size", (named(whole),))
     found = graph.shape_source(dim)
     if found is None or graph.opset >= 15:  # Shape of a part, which vectors share
-        return Call("Reshape", (_scalar(graph, dim, named), vector()))
+        return NodeCall("Reshape", (_scalar(graph, dim, named), vector()))
     source, shape = found
-    return Call("Gather", (Call("Shape", (named(source),)), constant_of(np.array(shape.index(dim), np.int64))), {"axis": 0})
+    return NodeCall("Gather", (NodeCall("Shape", (named(source),)), constant_of(np.array(shape.index(dim), np.int64))), {"axis": 0})
 
 
 def _vector(graph: Sources, elements: Sequence[Dim], named: Named) -> Input:
@@ -62,7 +62,7 @@ def _vector(graph: Sources, elements: Sequence[Dim], named: Named) -> Input:
         piece, count = _piece(graph, elements[position:], named)
         pieces.append(piece)
         position += count
-    return pieces[0] if len(pieces) == 1 else Call("Concat", tuple(pieces), {"axis": 0})
+    return pieces[0] if len(pieces) == 1 else NodeCall("Concat", tuple(pieces), {"axis": 0})
 
 
 def _run(graph: Sources, elements: Sequence[Dim], named: Named) -> Input:
@@ -98,10 +98,10 @@ def _piece(graph: Sources, elements: Sequence[Dim], named: Named) -> tuple[Input
 
 def _part(graph: Sources, source: str, start: int, end: int, rank: int, named: Named) -> Input:
     if (start, end) == (0, rank):
-        return Call("Shape", (named(source),))
+        return NodeCall("Shape", (named(source),))
     if graph.opset >= 15:
-        return Call("Shape", (named(source),), {"start": start, "end": end})
-    return Call("Gather", (Call("Shape", (named(source),)), vector(*range(start, end))), {"axis": 0})
+        return NodeCall("Shape", (named(source),), {"start": start, "end": end})
+    return NodeCall("Gather", (NodeCall("Shape", (named(source),)), vector(*range(start, end))), {"axis": 0})
 
 
 def _scalar(graph: Sources, dim: Dim, named: Named) -> Input:
@@ -118,7 +118,7 @@ def _scalar(graph: Sources, dim: Dim, named: Named) -> Input:
         operation = "Sub" if coefficient < 0 and total is not None else "Add"
         scale = abs(coefficient) if operation == "Sub" else coefficient
         factor = _product(graph, monomial, scale, named) if monomial else vector(scale)
-        total = factor if total is None else Call(operation, (total, factor))
+        total = factor if total is None else NodeCall(operation, (total, factor))
     return total
 
 
@@ -128,7 +128,7 @@ def _product(graph: Sources, monomial: tuple[Atom, ...], coefficient: int, named
         factors.append(vector(coefficient))
     result = factors[0]
     for factor in factors[1:]:
-        result = Call("Mul", (result, factor))
+        result = NodeCall("Mul", (result, factor))
     return result
 
 
@@ -137,18 +137,18 @@ def _atom(graph: Sources, atom: Atom, named: Named) -> Input:
         return _scalar(graph, dims.symbol(atom.name), named)
     a, b = (_scalar(graph, arg, named) for arg in atom.args)
     if atom.name == "mod":
-        return Call("Mod", (a, b), since=10)
+        return NodeCall("Mod", (a, b), since=10)
     if atom.name == "floordiv":
         return _floor_division(atom, a, b)
     if graph.opset >= 12:
-        return Call("Max" if atom.name == "max" else "Min", (a, b))
-    larger = Call("Greater", (a, b), since=9)
-    return Call("Where", (larger, a, b) if atom.name == "max" else (larger, b, a), since=9)
+        return NodeCall("Max" if atom.name == "max" else "Min", (a, b))
+    larger = NodeCall("Greater", (a, b), since=9)
+    return NodeCall("Where", (larger, a, b) if atom.name == "max" else (larger, b, a), since=9)
 
 
 def _floor_division(atom: Atom, a: Input, b: Input) -> Input:
     """ONNX's integer Div rounds to zero: where the dividend may be negative the remainder is taken off first."""
     lowest = least(atom.args[0])
     if lowest is not None and lowest >= 0:
-        return Call("Div", (a, b))
-    return Call("Div", (Call("Sub", (a, Call("Mod", (a, b), since=10))), b))
+        return NodeCall("Div", (a, b))
+    return NodeCall("Div", (NodeCall("Sub", (a, NodeCall("Mod", (a, b), since=10))), b))

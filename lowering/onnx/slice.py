@@ -12,7 +12,7 @@ from coset.ir import dims
 from coset.ir.constants import constant_of
 from coset.ir.dims import Dim, Poly, Shape
 from coset.ir.term import Term
-from coset.lowering.onnx.calls import Call, Context, Input, Numbers, Printer, Refused, vector
+from coset.lowering.onnx.calls import Input, NodeCall, NoOnnxForm, Numbers, PrintContext, Printer, vector
 
 _LAST, _FIRST = (1 << 63) - 1, -(1 << 63)  # ends of Slice that mean "to the end" and "to the beginning"
 
@@ -56,21 +56,21 @@ def _sliced_axis(term: Term) -> int | None:
     return axes[0] if len(axes) == 1 and all(step == 1 for step in term.attribute("strides")) else None
 
 
-def _print_split(parts: tuple[Term, ...], context: Context) -> Call | None:
+def _print_split(parts: tuple[Term, ...], context: PrintContext) -> NodeCall | None:
     """One node for all parts; None where their sizes are symbolic and the version wants numbers."""
     axis = _sliced_axis(parts[0])
     assert axis is not None
     sizes = tuple(part.tensor.dims[axis] for part in parts)
     if context.reaches(13):
-        return Call("Split", (parts[0].operands[0], Numbers(sizes)), {"axis": axis}, results=parts)
+        return NodeCall("Split", (parts[0].operands[0], Numbers(sizes)), {"axis": axis}, results=parts)
     static = all(isinstance(size, int) for size in sizes)
-    return Call("Split", (parts[0].operands[0],), {"axis": axis, "split": sizes}, since=2, results=parts) if static else None
+    return NodeCall("Split", (parts[0].operands[0],), {"axis": axis, "split": sizes}, since=2, results=parts) if static else None
 
 
 # ---------------------------------------------------------------- one element
 
 
-def element(x: Term, target: Shape, context: Context) -> Call | None:
+def element(x: Term, target: Shape, context: PrintContext) -> NodeCall | None:
     """Gather of the one element that the slice `x` takes of a dim, where `target` is its shape without that dim; else None."""
     axis = _element_axis(x, target)
     if axis is None or x in context.splits:
@@ -79,7 +79,7 @@ def element(x: Term, target: Shape, context: Context) -> Call | None:
     position = _from_end(x.attribute("start")[axis], source.tensor.dims[axis])
     if not isinstance(position, int) or (position < 0 and not context.reaches(11)):
         return None
-    return Call("Gather", (source, constant_of(np.array(position, np.int64))), {"axis": axis})
+    return NodeCall("Gather", (source, constant_of(np.array(position, np.int64))), {"axis": axis})
 
 
 def _takes_element(term: Term) -> bool:
@@ -114,12 +114,12 @@ class _Window:
     lines: tuple[_Line, ...] = field(default=())
 
 
-def _print_slice(term: Term, context: Context) -> Input:
+def _print_slice(term: Term, context: PrintContext) -> Input:
     parts = context.splits.get(term)
     return (_print_split(parts, context) if parts is not None else None) or _print_window(term, context)
 
 
-def _print_window(term: Term, context: Context) -> Input:
+def _print_window(term: Term, context: PrintContext) -> Input:
     """One Slice of what the slices and reversals below `term` are of, as far as their positions are seen to be in range."""
     window = _Window(term, tuple(_Line(0, dim) for dim in term.tensor.dims))
     order: dict[int, None] = {}  # dims, those first that are cut last: it is read again as slices one after the other
@@ -138,10 +138,10 @@ def _print_window(term: Term, context: Context) -> Input:
     starts, ends, axes, steps = (list(column) for column in zip(*columns, strict=True))
     if context.reaches(10):
         strides = (vector(*steps),) if any(step != 1 for step in steps) else ()
-        return Call("Slice", (source, Numbers(tuple(starts)), Numbers(tuple(ends)), vector(*axes), *strides))
+        return NodeCall("Slice", (source, Numbers(tuple(starts)), Numbers(tuple(ends)), vector(*axes), *strides))
     if any(step != 1 for step in steps) or not all(isinstance(dim, int) for dim in (*starts, *ends)):
-        raise Refused("a slice with steps or symbolic ends needs version 10 of the ONNX operators", 10)
-    return Call("Slice", (source,), {"starts": tuple(starts), "ends": tuple(ends), "axes": tuple(axes)})
+        raise NoOnnxForm("a slice with steps or symbolic ends needs version 10 of the ONNX operators", 10)
+    return NodeCall("Slice", (source,), {"starts": tuple(starts), "ends": tuple(ends), "axes": tuple(axes)})
 
 
 _BELOW = ("stablehlo.slice", "stablehlo.reverse")

@@ -26,7 +26,7 @@ from coset.lowering.torch.dims import dim_text, tuple_text
 from coset.lowering.torch.dtypes import STORED, plain, stored, to_held, to_stored
 from coset.lowering.torch.kernel import kernel_arguments, kernel_function
 from coset.lowering.torch.program import IMPORTS, RESERVED, Writer, called_functions
-from coset.lowering.triton.launch import INT32_LIMIT, Argument, Emission, Launch, Options, Tiles
+from coset.lowering.triton.launch import INT32_LIMIT, Argument, CopyTiles, EmitOptions, EmittedKernel, Launch
 from coset.lowering.triton.scalars import EIGHTS
 from coset.lowering.triton.shared import emitted
 from coset.lowering.triton.source import module_of, refusal
@@ -51,14 +51,14 @@ OWN = (
 
 
 def planned_package(program: Program, plan: Plan, *, title: str, facts: Mapping[str, Any] | None = None, triton: bool = True,
-                    options: Options | None = None) -> Package:  # fmt: skip
+                    options: EmitOptions | None = None) -> Package:  # fmt: skip
     """The package of `plan`; without `triton` every kernel is a torch function. `options` are those of its Triton kernels.
 
     Raises:
         CosetError: a library's op has no torch expression.
     """
     plan = _renamed(plan)
-    host = _Host(program, plan, triton, replace(options or Options(), splits=not plan.frees))
+    host = _Host(program, plan, triton, replace(options or EmitOptions(), splits=not plan.frees))
     body = host.write()
     texts = {"__init__.py": init_text(title), "runtime.py": RUNTIME.read_text()}
     functions = "\n\n".join(host.functions)
@@ -111,12 +111,12 @@ class _Host:
     program: Program
     plan: Plan
     triton: bool
-    options: Options
+    options: EmitOptions
     names: dict[str, str] = field(default_factory=dict)  # buffer -> variable
     lines: list[str] = field(default_factory=list)
     functions: list[str] = field(default_factory=list)
-    emissions: list[Emission] = field(default_factory=list)
-    emitted: dict[str, Emission] = field(default_factory=dict)  # by kernel
+    emissions: list[EmittedKernel] = field(default_factory=list)
+    emitted: dict[str, EmittedKernel] = field(default_factory=dict)  # by kernel
     weights: dict[str, Term] = field(default_factory=dict)
     table: list[dict[str, Any]] = field(default_factory=list)
     allocated: set[str] = field(default_factory=set)  # buffers: several kernels may store parts of one
@@ -276,7 +276,7 @@ class _Host:
         self._line(f"start(kernels.{launch.function}, {grid}, {', '.join(arguments)},")
         self._line(f"      {', '.join(numbers)})")
 
-    def _described(self, launch: Launch, argument: Argument, tiles: Tiles) -> str:
+    def _described(self, launch: Launch, argument: Argument, tiles: CopyTiles) -> str:
         """The variable of a descriptor, made once of memory that is the package's own."""
         assert argument.buffer is not None
         buffer = self.plan.buffers[argument.buffer]

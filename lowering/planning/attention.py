@@ -17,7 +17,7 @@ from coset.ir.dims import Dim, add
 from coset.ir.term import PARAMETER, Region, Term, make, rebuild, topological
 from coset.lowering.kernels.indexing import Index
 from coset.lowering.planning.attention_gradients import GRADIENTS, Traced, Tracer, Unattended, by_term, place
-from coset.lowering.planning.group import ATTENTION, Group, loops_over
+from coset.lowering.planning.group import ATTENTION, KernelGroup, loops_over
 from coset.lowering.planning.kinds import WEIGHTS
 from coset.lowering.planning.primitive import primitive_terms
 from coset.lowering.planning.visible import LOW
@@ -65,14 +65,14 @@ def attends(term: Term) -> bool:
 
 
 @dataclass(frozen=True)
-class Found:
+class AttentionCalls:
     """Calls that are to be kernels: attentions, and the kernels that gradients of attention take."""
 
     attentions: tuple[Attended, ...] = ()
     gradients: tuple[Traced, ...] = ()
 
 
-def attending(roots: Sequence[Term], opened: Container[int]) -> tuple[tuple[Term, ...], Found]:
+def attending(roots: Sequence[Term], opened: Container[int]) -> tuple[tuple[Term, ...], AttentionCalls]:
     """`roots` with the parts of each call that `attends` in its place; those with a number of `opened` over primitive ops."""
     done: dict[Term, Term] = {}
     found: list[Attended] = []
@@ -90,7 +90,7 @@ def attending(roots: Sequence[Term], opened: Container[int]) -> tuple[tuple[Term
         else:
             done[term] = tracer.opened(count, done[term])
         count += 1
-    return tuple(done[root] for root in roots), Found(tuple(found), tuple(tracer.kernels.values()))
+    return tuple(done[root] for root in roots), AttentionCalls(tuple(found), tuple(tracer.kernels.values()))
 
 
 def _opened(term: Term) -> Term:
@@ -133,7 +133,7 @@ def shared(found: Sequence[Attended], order: Sequence[Term], roots: Sequence[Ter
 class Attentions:
     """What the walk that makes groups asks about the attentions of a program and their gradients."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: AttentionCalls) -> None:
         self.by_dot = {each.dot: each for each in found.attentions}
         self.by_weights = {each.weights: each for each in found.attentions}
         self.by_result = {each.result: each for each in found.attentions}
@@ -145,7 +145,7 @@ class Attentions:
         own = term in self.by_dot or term in self.by_weights or term in self.by_result
         return own or term in self.traced
 
-    def home(self, walk: Grouper, term: Term) -> Group | None:
+    def home(self, walk: Grouper, term: Term) -> KernelGroup | None:
         """The kernel in which a term has to be made, or None for one that may be made anywhere."""
         if term in self.inside:
             return self.inside[term].group
@@ -186,7 +186,7 @@ class Attentions:
         query, key = (operand.tensor.rank for operand in dot.operands)
         return dot.operands[0].tensor.dims[key - 2 : query - 1]
 
-    def _begin(self, group: Group, dot: Term) -> Index:
+    def _begin(self, group: KernelGroup, dot: Term) -> Index:
         """Give a new group its loops over queries, keys and what they are compared by; the index of `dot`."""
         query, key = (operand.tensor.dims for operand in dot.operands)
         batch = len(key) - 2
@@ -197,7 +197,7 @@ class Attentions:
         group.reads[dot] = ((*outer, *rows, *depth), (*outer, *keys, *depth))
         return (*outer, *rows, *keys)
 
-    def _end(self, group: Group, result: Term) -> Index:
+    def _end(self, group: KernelGroup, result: Term) -> Index:
         """Give the group its loops over the values' columns; the index of `result`."""
         each = self.by_result[result]
         index, value = group.at[each.dot], result.operands[1].tensor.dims
@@ -206,7 +206,7 @@ class Attentions:
         group.reads[result] = ((*index[:batch], index[-1], *columns),)
         return (*index[:-1], *columns)
 
-    def _scored(self, weights: Term, home: Mapping[Term, Group]) -> Group:
+    def _scored(self, weights: Term, home: Mapping[Term, KernelGroup]) -> KernelGroup:
         """The kernel in which the scores of `weights` are made."""
         each = self.by_weights[weights]
         group = home.get(weights.operands[0])

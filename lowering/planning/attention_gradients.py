@@ -21,7 +21,7 @@ from coset.dialects.expansion import opened_once
 from coset.dialects.hub.terms import broadcast, convert
 from coset.ir.term import Term, intern, make, rebuild, topological
 from coset.lowering.kernels.indexing import Index
-from coset.lowering.planning.group import CHAIN, STATISTICS, Group, loops_over
+from coset.lowering.planning.group import CHAIN, STATISTICS, KernelGroup, loops_over
 from coset.lowering.planning.kinds import STATISTICAL, WEIGHTS, wide
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Traced:
     dots: list[Term] = field(default_factory=list)
     inside: set[Term] = field(default_factory=set)
     ends: list[Term] = field(default_factory=list)
-    group: Group | None = None
+    group: KernelGroup | None = None
 
     def dot(self, term: Term) -> Term:
         """A product as this kernel's own."""
@@ -178,7 +178,7 @@ def place(walk: Grouper, each: Traced, term: Term) -> None:
         _place_result(walk, each, term)
 
 
-def require_scores(walk: Grouper, terms: Sequence[Term], group: Group, index: Index, numbers: Iterable[int]) -> None:
+def require_scores(walk: Grouper, terms: Sequence[Term], group: KernelGroup, index: Index, numbers: Iterable[int]) -> None:
     """See that all of `terms` are made at the place of the scores.
 
     Raises:
@@ -188,7 +188,7 @@ def require_scores(walk: Grouper, terms: Sequence[Term], group: Group, index: In
         raise Unattended(numbers)
 
 
-def _enter(walk: Grouper, group: Group, term: Term, index: Index) -> None:
+def _enter(walk: Grouper, group: KernelGroup, term: Term, index: Index) -> None:
     group.heavy.append(term)
     walk.add(group, term, index)
 

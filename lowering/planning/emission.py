@@ -8,23 +8,23 @@ from coset.ir.dims import symbols
 from coset.ir.term import PARAMETER, Term, make, rebuild
 from coset.lowering.kernels.kernel import (
     Attention,
-    Bound,
     Choose,
-    Fold,
+    ColumnFold,
     Grouped,
+    InBounds,
     Kernel,
     Library,
     Loop,
-    Number,
     Pointwise,
     Product,
     Rows,
     Scalar,
+    ScalarConstant,
     Scan,
     Scatter,
     Sort,
 )
-from coset.lowering.planning.emission_body import SHORT, Body, Emission, by_role, name_of, word
+from coset.lowering.planning.emission_body import SHORT, KernelBody, SharedEmission, by_role, name_of, word
 from coset.lowering.planning.emission_gradients import chain, statistics
 from coset.lowering.planning.emission_recurrence import recurrence
 from coset.lowering.planning.group import (
@@ -39,7 +39,7 @@ from coset.lowering.planning.group import (
     SCATTER,
     SORT,
     STATISTICS,
-    Group,
+    KernelGroup,
     read_whole,
 )
 from coset.lowering.planning.kinds import WINDOWED, wide
@@ -48,13 +48,13 @@ from coset.lowering.planning.sorting import results_of
 from coset.lowering.planning.visible import ends_of, hidden
 
 
-def emit(emission: Emission, group: Group, live: set[Term]) -> tuple[Kernel, frozenset[Term]]:
+def emit(emission: SharedEmission, group: KernelGroup, live: set[Term]) -> tuple[Kernel, frozenset[Term]]:
     """The kernel of `group`, of whose terms `live` are needed, and the terms that it computes."""
     if group.kind in _EMITTERS:
         return _EMITTERS[group.kind](emission, group)
     folds = [term for term in group.heavy if term in live]
     names: dict[Term, str] = {}
-    body = Body(emission, group, names)
+    body = KernelBody(emission, group, names)
     steps: list[tuple[Scalar, ...]] = []
     for place, term in enumerate(folds):
         steps.append(tuple(body.scalar(operand, index) for operand, index in zip(term.operands, group.reads[term], strict=True)))
@@ -76,7 +76,8 @@ def emit(emission: Emission, group: Group, live: set[Term]) -> tuple[Kernel, fro
         return Pointwise(name, tuple(group.loops.values()), stores, words, picks), frozenset(body.used)
     is_row = [group.is_row(group.at[term]) for term in stored]
     parts = tuple(
-        Fold(names[term], term.attribute("combiner"), step[0], wide(term.tensor.dtype)) for term, step in zip(folds, steps, strict=True)
+        ColumnFold(names[term], term.attribute("combiner"), step[0], wide(term.tensor.dtype))
+        for term, step in zip(folds, steps, strict=True)
     )
     rows, columns = _rows(group)
     row_stores = tuple(store for store, row in zip(stores, is_row, strict=True) if row)
@@ -84,11 +85,11 @@ def emit(emission: Emission, group: Group, live: set[Term]) -> tuple[Kernel, fro
     return Rows(name, rows, columns, parts, row_stores, elements, words, picks), frozenset(body.used)
 
 
-def _attention(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term]]:
+def _attention(emission: SharedEmission, group: KernelGroup) -> tuple[Kernel, frozenset[Term]]:
     dot, weights, result = group.heavy
     attended = emission.attended[dot]
     names = {dot: "dot"}
-    body = Body(emission, group, names)
+    body = KernelBody(emission, group, names)
     batch, m, n, keys, k = by_role(group, "bmnsk")
     query, key = (body.scalar(operand, index) for operand, index in zip(dot.operands, group.reads[dot], strict=True))
     score = hidden(body.scalar(weights.operands[0], group.at[dot]), keys, body.extents)
@@ -106,16 +107,16 @@ def _attention(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term
     return kernel, frozenset(body.used)
 
 
-def _scan(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term]]:
+def _scan(emission: SharedEmission, group: KernelGroup) -> tuple[Kernel, frozenset[Term]]:
     (term,) = group.heavy
     prefix = prefix_of(term)
     assert prefix is not None
     (read,), combiner, dtype = group.reads[term], term.attribute("combiner"), term.tensor.dtype
-    body = Body(emission, group, {})
+    body = KernelBody(emission, group, {})
     value = body.scalar(term.operands[0], read)
     if prefix.shift:  # the first counts nothing
-        start = Number(identity(combiner, dtype).item(), dtype)
-        value = Choose((Bound(read[prefix.axis], 0, term.tensor.dims[prefix.axis]),), value, start, dtype)
+        start = ScalarConstant(identity(combiner, dtype).item(), dtype)
+        value = Choose((InBounds(read[prefix.axis], 0, term.tensor.dims[prefix.axis]),), value, start, dtype)
     ends = body.ends({term: "scan"})
     (name,) = symbols(group.at[term][prefix.axis]) & group.extents.keys()
     column = next(loop for loop in group.loops.values() if loop.name == name)
@@ -123,9 +124,9 @@ def _scan(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term]]:
     return Scan(ends.name, rows, column, value, combiner, wide(dtype), *ends.last), ends.used
 
 
-def _scatter(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term]]:
+def _scatter(emission: SharedEmission, group: KernelGroup) -> tuple[Kernel, frozenset[Term]]:
     (term,) = group.heavy
-    body = Body(emission, group, {})
+    body = KernelBody(emission, group, {})
     base, key, value = body.heavy()
     ends = body.ends({term: "sum"})
     rows, columns, updates = by_role(group, "rcs")
@@ -133,18 +134,18 @@ def _scatter(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term]]
     return Scatter(ends.name, rows, columns, updates, base, key, value, combiner, dtype, group.form, *ends.last), ends.used
 
 
-def _grouped(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term]]:
+def _grouped(emission: SharedEmission, group: KernelGroup) -> tuple[Kernel, frozenset[Term]]:
     (term,) = group.heavy
-    body = Body(emission, group, {})
+    body = KernelBody(emission, group, {})
     lhs, rhs, key = body.heavy()
     ends = body.ends({term: "sum"})
     each, m, n, k = by_role(group, "bmnk")
     return Grouped(ends.name, each, m, n, k, key, lhs, rhs, wide(term.tensor.dtype), *ends.last), ends.used
 
 
-def _sort(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term]]:
+def _sort(emission: SharedEmission, group: KernelGroup) -> tuple[Kernel, frozenset[Term]]:
     (term,) = group.heavy
-    body = Body(emission, group, {})
+    body = KernelBody(emission, group, {})
     values = body.heavy()
     ends = body.ends(results_of(term, group))
     rows, (column,), front = by_role(group, "icf")
@@ -153,12 +154,12 @@ def _sort(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term]]:
     ), ends.used
 
 
-def _rows(group: Group) -> tuple[tuple[Loop, ...], tuple[Loop, ...]]:
+def _rows(group: KernelGroup) -> tuple[tuple[Loop, ...], tuple[Loop, ...]]:
     rows = tuple(loop for loop in group.loops.values() if loop.name not in group.columns)
     return rows, tuple(loop for loop in group.loops.values() if loop.name in group.columns)
 
 
-def _library(emission: Emission, group: Group) -> tuple[Library, frozenset[Term]]:
+def _library(emission: SharedEmission, group: KernelGroup) -> tuple[Library, frozenset[Term]]:
     (term,) = group.heavy
     given = [o if o.op is ABSENT else make(PARAMETER, (), {"index": i, "type": o.type}) for i, o in enumerate(term.operands)]
     alone = rebuild(term, given)

@@ -11,10 +11,10 @@ from coset.ir.op import get_op
 from coset.ir.term import CONSTANT, Term
 from coset.ir.types import DType
 from coset.lowering.kernels.indexing import ALTERNATIVES, Index, Source, sources
-from coset.lowering.kernels.kernel import Apply, Bound, Choose, IndexValue, Load, Loop, Number, Pick, Result, Scalar, Store
+from coset.lowering.kernels.kernel import Choose, InBounds, IndexValue, Load, Loop, Pick, Result, Scalar, ScalarConstant, ScalarOp, Store
 from coset.lowering.planning.attention import Attended
 from coset.lowering.planning.attention_gradients import Traced
-from coset.lowering.planning.group import SCAN, SCATTER, TILED, Group
+from coset.lowering.planning.group import SCAN, SCATTER, TILED, KernelGroup
 from coset.lowering.planning.index_values import folded
 from coset.lowering.planning.kinds import FOLDED, SUMMED, is_arithmetic, wide
 from coset.lowering.planning.picking import PICKED, Start, clamped, known_place, picked_sources, starts
@@ -31,21 +31,21 @@ SHORT = {
 }  # fmt: skip
 
 
-def number(term: Term) -> Number:
+def number(term: Term) -> ScalarConstant:
     """A constant of rank 0 as a number."""
     value = term.attribute("value").array()[()]
     dtype = term.tensor.dtype
     kinds = {"bool": bool, "int": int, "uint": int, "complex": complex}
-    return Number(kinds.get(dtype.kind, float)(value), dtype)
+    return ScalarConstant(kinds.get(dtype.kind, float)(value), dtype)
 
 
 @dataclass
-class Emission:
+class SharedEmission:
     """What all kernels share: the buffer of each stored term, and each term's group."""
 
     buffers: Mapping[Term, str]
     results: Mapping[Term, tuple[str, ...]]  # of libraries
-    home: Mapping[Term, Group]
+    home: Mapping[Term, KernelGroup]
     light: Set[Term]
     position: Mapping[Term, int]
     attended: Mapping[Term, Attended]  # by the product of queries and keys
@@ -63,11 +63,11 @@ class Ends:
 
 
 @dataclass
-class Body:
+class KernelBody:
     """The scalars of one kernel; equal values at equal places are one object."""
 
-    emission: Emission
-    group: Group
+    emission: SharedEmission
+    group: KernelGroup
     names: dict[Term, str]
     done: dict[tuple[Term, Index], Scalar] = field(default_factory=dict)
     used: set[Term] = field(default_factory=set)
@@ -180,7 +180,7 @@ class Body:
     def _combined(self, term: Term, index: Index, parts: Sequence[Source], values: Sequence[Scalar]) -> Scalar:
         if is_arithmetic(term) or term.op.name == "stablehlo.bitcast_convert":
             known = folded(term.op, values, term.tensor.dtype, term.attributes, self.extents)
-            return Apply(term.op, tuple(values), term.tensor.dtype, term.attributes) if known is None else known
+            return ScalarOp(term.op, tuple(values), term.tensor.dtype, term.attributes) if known is None else known
         if term.op.name == SUMMED:
             return _summed(values, term.tensor.dtype)
         if term.op.name == FOLDED:
@@ -196,7 +196,7 @@ class Body:
 
 def converted(value: Scalar, dtype: DType) -> Scalar:
     """A value as one of another element type."""
-    return value if value.dtype == dtype else Apply(get_op("stablehlo.convert"), (value,), dtype, (("dtype", dtype),))
+    return value if value.dtype == dtype else ScalarOp(get_op("stablehlo.convert"), (value,), dtype, (("dtype", dtype),))
 
 
 def _summed(values: Sequence[Scalar], dtype: DType) -> Scalar:
@@ -204,15 +204,15 @@ def _summed(values: Sequence[Scalar], dtype: DType) -> Scalar:
     inner = wide(dtype)
     factors = [converted(value, inner) for value in values]
     half = len(factors) // 2
-    parts = [Apply(get_op("stablehlo.multiply"), pair, inner) for pair in zip(factors[:half], factors[half:], strict=True)]
-    return converted(reduce(lambda total, part: Apply(get_op("stablehlo.add"), (total, part), inner), parts), dtype)
+    parts = [ScalarOp(get_op("stablehlo.multiply"), pair, inner) for pair in zip(factors[:half], factors[half:], strict=True)]
+    return converted(reduce(lambda total, part: ScalarOp(get_op("stablehlo.add"), (total, part), inner), parts), dtype)
 
 
 def _folded(combiner: str, values: Sequence[Scalar], dtype: DType) -> Scalar:
     """`values` one after the other, added up in f32 at least."""
     inner = wide(dtype) if combiner == "add" else dtype
     op = get_op(f"stablehlo.{combiner}")
-    return converted(reduce(lambda total, value: Apply(op, (total, value), inner), (converted(value, inner) for value in values)), dtype)
+    return converted(reduce(lambda total, value: ScalarOp(op, (total, value), inner), (converted(value, inner) for value in values)), dtype)
 
 
 def _dims(term: Term, index: Index) -> Scalar:
@@ -225,11 +225,11 @@ def _dims(term: Term, index: Index) -> Scalar:
         return values[place]
     found: Scalar = values[-1]
     for count in reversed(range(len(values) - 1)):
-        found = Choose((Bound(place, count, count + 1),), values[count], found, term.tensor.dtype)
+        found = Choose((InBounds(place, count, count + 1),), values[count], found, term.tensor.dtype)
     return found
 
 
-def by_role(group: Group, roles: str) -> Iterator[tuple[Loop, ...]]:
+def by_role(group: KernelGroup, roles: str) -> Iterator[tuple[Loop, ...]]:
     """The loops of a group that stand in each role."""
     return (tuple(loop for key, loop in group.loops.items() if key[0] == role) for role in roles)
 

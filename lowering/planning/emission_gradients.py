@@ -6,17 +6,17 @@ from coset.ir.dims import Dim
 from coset.ir.term import Term
 from coset.lowering.kernels.kernel import Chain, Dot, Kernel, Slope, Statistics, Sum
 from coset.lowering.planning.attention_gradients import COLUMNS, DEPTHS, SLOPE, Traced
-from coset.lowering.planning.emission_body import Body, Emission, by_role
-from coset.lowering.planning.group import Group
+from coset.lowering.planning.emission_body import KernelBody, SharedEmission, by_role
+from coset.lowering.planning.group import KernelGroup
 from coset.lowering.planning.kinds import wide
 from coset.lowering.planning.visible import ends_of
 
 
-def statistics(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term]]:
+def statistics(emission: SharedEmission, group: KernelGroup) -> tuple[Kernel, frozenset[Term]]:
     """The kernel that finds the numbers of rows."""
     each = emission.traced[group.heavy[0]]
     assert each.score is not None
-    body = Body(emission, group, {})
+    body = KernelBody(emission, group, {})
     dots = _dots(body, each)
     score = body.scalar(each.score, _place(group))
     rows = [term for term in group.heavy if term in each.ends]
@@ -30,11 +30,11 @@ def statistics(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term
     return Statistics("softmax_rows", batch, queries, keys, *made, low, high, *ends.last), ends.used
 
 
-def chain(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term]]:
+def chain(emission: SharedEmission, group: KernelGroup) -> tuple[Kernel, frozenset[Term]]:
     """The kernel of gradients."""
     each = emission.traced[group.heavy[0]]
     assert each.score is not None
-    body = Body(emission, group, {})
+    body = KernelBody(emission, group, {})
     dots = _dots(body, each)
     score = body.scalar(each.score, _place(group))
     sums = {}
@@ -52,12 +52,12 @@ def chain(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term]]:
     return Chain(name, batch, rows, summed, dots, tuple(sums.values()), accumulator, low, high, *ends.last), ends.used
 
 
-def _place(group: Group) -> tuple[Dim, ...]:
+def _place(group: KernelGroup) -> tuple[Dim, ...]:
     """The index of the scores."""
     return group.at[group.heavy[0]]
 
 
-def _dots(body: Body, each: Traced) -> tuple[Dot, ...]:
+def _dots(body: KernelBody, each: Traced) -> tuple[Dot, ...]:
     """The products, which are named; rows of tiles on the left."""
     found = []
     group = body.group

@@ -9,16 +9,16 @@ from coset.ir.dims import Dim, symbols
 from coset.ir.term import GET, Term
 from coset.lowering.kernels.index_arithmetic import is_within
 from coset.lowering.kernels.indexing import Index, Source
-from coset.lowering.kernels.kernel import Dot, Fold, IndexValue, Loop, Recurrence, Result, Scalar, State, Store
-from coset.lowering.planning.emission_body import Body, Emission, by_role, converted, word
-from coset.lowering.planning.group import Group
+from coset.lowering.kernels.kernel import ColumnFold, Dot, IndexValue, Loop, Recurrence, Result, Scalar, State, Store
+from coset.lowering.planning.emission_body import KernelBody, SharedEmission, by_role, converted, word
+from coset.lowering.planning.group import KernelGroup
 from coset.lowering.planning.kinds import is_fold, wide
 from coset.lowering.planning.recurrence import ROUND
 from coset.lowering.planning.recurrence_places import DEPTH
 from coset.lowering.planning.recurring import Recurring
 
 
-def recurrence(emission: Emission, group: Group) -> tuple[Recurrence, frozenset[Term]]:
+def recurrence(emission: SharedEmission, group: KernelGroup) -> tuple[Recurrence, frozenset[Term]]:
     """The kernel of a group whose heavy term is a loop, and the terms outside of it that it computes."""
     (loop,) = group.heavy
     found = emission.recurring[loop]
@@ -43,11 +43,11 @@ def recurrence(emission: Emission, group: Group) -> tuple[Recurrence, frozenset[
 
 
 @dataclass
-class _Round(Body):
+class _Round(KernelBody):
     """The scalars of a round."""
 
     recurring: Recurring = field(kw_only=True)
-    steps: list[Fold | Dot] = field(default_factory=list)
+    steps: list[ColumnFold | Dot] = field(default_factory=list)
     made: dict[tuple[Term, Index], Scalar] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -98,7 +98,7 @@ class _Round(Body):
         dtype = term.tensor.dtype
         if is_fold(term):
             name = f"fold{len(self.steps)}"
-            self.steps.append(Fold(name, term.attribute("combiner"), sides[0], wide(dtype)))
+            self.steps.append(ColumnFold(name, term.attribute("combiner"), sides[0], wide(dtype)))
             return converted(Result(name, wide(dtype)), dtype)
         assert self.recurring.layout.deep is not None
         name, depth = f"dot{len(self.steps)}", (Loop(DEPTH, self.recurring.layout.deep),)

@@ -20,7 +20,7 @@ TILED = (PRODUCT, ATTENTION, GROUPED, STATISTICS, CHAIN)  # whose operands are r
 
 
 @dataclass(eq=False)
-class Group:
+class KernelGroup:
     """The terms of one kernel. `at` has the index of each over `loops`; `columns` are the loops that folds run along."""
 
     number: int
@@ -58,8 +58,8 @@ class Grouping:
     required: set[Term]
     given: Container[Term]  # what a library does
     brings: dict[str, Term] = field(default_factory=dict)  # dim symbol -> the library's result whose shape it is first in
-    groups: list[Group] = field(default_factory=list)
-    home: dict[Term, Group] = field(default_factory=dict)
+    groups: list[KernelGroup] = field(default_factory=list)
+    home: dict[Term, KernelGroup] = field(default_factory=dict)
     reasons: dict[tuple[int, Term], str] = field(default_factory=dict)
 
     def needs(self, term: Term) -> tuple[Term, ...]:
@@ -108,7 +108,7 @@ def introduced(order: Sequence[Term], inputs: Sequence[Term], light: Set[Term]) 
     return found
 
 
-def loops_over(group: Group, role: str, shape: Shape) -> Index:
+def loops_over(group: KernelGroup, role: str, shape: Shape) -> Index:
     """New loops of `group` over `shape`, and the index that they are; a dim of size 1 has none."""
     index: list[Dim] = []
     place = 0
@@ -122,7 +122,7 @@ def loops_over(group: Group, role: str, shape: Shape) -> Index:
     return tuple(index)
 
 
-def along_columns(term: Term, index: Index, group: Group) -> Index | None:
+def along_columns(term: Term, index: Index, group: KernelGroup) -> Index | None:
     """Where a row's value stands when it is spread along the kernel's columns; None where the new dims are not the columns in order."""
     axes, shape = term.attribute("broadcast_dimensions"), term.tensor.dims
     given = {axis: (dim, i) for axis, dim, i in zip(axes, term.operands[0].tensor.dims, index, strict=True)}

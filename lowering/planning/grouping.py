@@ -25,8 +25,8 @@ from coset.lowering.planning.group import (
     ROWS,
     SORT,
     TILED,
-    Group,
     Grouping,
+    KernelGroup,
     along_columns,
     loops_over,
 )
@@ -37,7 +37,7 @@ from coset.lowering.planning.kinds import (
     NOTHING,
     WINDOWED,
     WRITTEN_OUT,
-    Limits,
+    KernelLimits,
     cost_of,
     is_arithmetic,
     is_costly,
@@ -71,7 +71,7 @@ class Grouper:
         light: Set[Term],
         required: Iterable[Term],
         binding: dict[str, int],
-        limits: Limits,
+        limits: KernelLimits,
         attentions: Attentions,
         loops: Mapping[Term, Recurring],
         given: Set[Term],
@@ -83,7 +83,7 @@ class Grouper:
         self.opened = 0
         self.seen: dict[Term, int] = {}  # uses by the terms so far
         self.weight: dict[Term, int] = {}  # scalars of a floating term, an upper bound
-        self.reading: dict[tuple[Term | Group, Index, tuple[Loop, ...]], Group] = {}  # who reads a value whole
+        self.reading: dict[tuple[Term | KernelGroup, Index, tuple[Loop, ...]], KernelGroup] = {}  # who reads a value whole
 
     def run(self) -> Grouping:
         """The groups of all terms."""
@@ -131,14 +131,14 @@ class Grouper:
 
     # ------------------------------------------------------------ groups
 
-    def open(self, kind: str, term: Term) -> Group:
+    def open(self, kind: str, term: Term) -> KernelGroup:
         place = self.position[term]
-        group = Group(self.opened, kind, place, place)
+        group = KernelGroup(self.opened, kind, place, place)
         self.opened += 1
         self.found.groups.append(group)
         return group
 
-    def add(self, group: Group, term: Term, index: Index) -> None:
+    def add(self, group: KernelGroup, term: Term, index: Index) -> None:
         self.home[term] = group
         group.at[term] = index
         group.part[term] = group.number
@@ -149,7 +149,7 @@ class Grouper:
                 group.outside[operand] = None
                 group.size += self.weight.get(operand, 0)
 
-    def waits(self, terms: Iterable[Term], group: Group) -> bool:
+    def waits(self, terms: Iterable[Term], group: KernelGroup) -> bool:
         """True unless it is seen that none of `terms` needs something of `group`."""
         stack: list[Term] = list(terms)
         done: set[object] = set()
@@ -185,7 +185,7 @@ class Grouper:
         if term in self.found.required:
             self._merged(self.pointwise(term))
 
-    def _candidates(self, term: Term) -> list[Group]:
+    def _candidates(self, term: Term) -> list[KernelGroup]:
         """The groups of the operands, the last one first."""
         own = self.attentions.home(self, term)
         if own is not None:
@@ -193,7 +193,7 @@ class Grouper:
         homes = {self.home[operand] for operand in term.operands if operand in self.home}
         return sorted((g for g in homes if g.kind not in (LIBRARY, RECURRENCE)), key=lambda group: -group.last)
 
-    def _fits(self, term: Term, group: Group) -> tuple[Index | None, str]:
+    def _fits(self, term: Term, group: KernelGroup) -> tuple[Index | None, str]:
         """The index of `term` in the loops of `group`, or None and why it cannot be computed there."""
         if group.size + cost_of(term) > self.limits.scalars:
             return None, "the kernel is full"
@@ -219,13 +219,13 @@ class Grouper:
             return None, f"another operand of `{term.op.name}` waits for it"
         return index, ""
 
-    def _moved(self, term: Term, place: int, index: Index, group: Group) -> Index | None:
+    def _moved(self, term: Term, place: int, index: Index, group: KernelGroup) -> Index | None:
         found = target(term, place, index, group.extents)
         if found is None and term.op.name == "stablehlo.broadcast_in_dim" and group.columns and group.is_row(index):
             return along_columns(term, index, group)
         return found
 
-    def _is_long(self, group: Group) -> bool:
+    def _is_long(self, group: KernelGroup) -> bool:
         rows = columns = 1
         for loop in group.loops.values():
             count = evaluate(loop.extent, self.binding)
@@ -253,7 +253,7 @@ class Grouper:
 
     # ------------------------------------------------------------ what begins a kernel
 
-    def pointwise(self, term: Term) -> Group:
+    def pointwise(self, term: Term) -> KernelGroup:
         """A group of loops over `term` alone."""
         group = self.open(POINTWISE, term)
         index = loops_over(group, "i", term.tensor.dims)
@@ -261,7 +261,7 @@ class Grouper:
         self.adopt(group, term, index)
         return group
 
-    def adopt(self, group: Group, user: Term, index: Index) -> None:
+    def adopt(self, group: KernelGroup, user: Term, index: Index) -> None:
         """Take into `group` the floating terms under `user` that nothing else has needed so far and that move no element away. `index` is
         that of a light `user`, or of the operand of a fold."""
         inside: dict[Term, int] = {}
@@ -330,7 +330,7 @@ class Grouper:
         self.adopt(group, term, index)
         self._merged(group)
 
-    def _merged(self, group: Group) -> None:
+    def _merged(self, group: KernelGroup) -> None:
         """Put a new group, whose terms nobody uses yet, into an earlier one that reads along the same loops one of the same values, or one
         that the same kernel made."""
         loops = tuple(group.loops.values())
@@ -341,7 +341,7 @@ class Grouper:
         for term, index in group.whole:
             self.reading[self.home.get(term, term), index, loops] = group
 
-    def _merge(self, group: Group, into: Group) -> bool:
+    def _merge(self, group: KernelGroup, into: KernelGroup) -> bool:
         columns = into.columns or group.columns
         if (group.columns and group.columns != columns) or group.size + into.size > self.limits.scalars:
             return False
@@ -368,7 +368,7 @@ class Grouper:
             self.reading[self.home.get(term, term), index, tuple(into.loops.values())] = into
         return True
 
-    def _fold_reason(self, term: Term, group: Group) -> str | None:
+    def _fold_reason(self, term: Term, group: KernelGroup) -> str | None:
         """Why the reduction `term` of a term of `group` is no fold of that kernel; None where it is one. The columns of a kernel without
         folds are set here."""
         axes = term.attribute("dimensions")

@@ -10,7 +10,7 @@ from coset.ir.op import Op
 from coset.ir.term import AttributeItems
 from coset.ir.types import BOOL, DType
 from coset.lowering.kernels.index_arithmetic import Extents, range_of
-from coset.lowering.kernels.kernel import Bound, Choose, IndexValue, Number, Scalar
+from coset.lowering.kernels.kernel import Choose, InBounds, IndexValue, Scalar, ScalarConstant
 
 INT32 = 1 << 31
 
@@ -32,7 +32,12 @@ def folded(op: Op, values: Sequence[Scalar], dtype: DType, attributes: Attribute
 
 def _index(value: Scalar, extents: Extents) -> Dim | None:
     """A value as an index: one that its type holds, so that it is what it counts."""
-    if isinstance(value, Number) and value.dtype.name in ("i32", "i64") and isinstance(value.value, int) and abs(value.value) < INT32:
+    if (
+        isinstance(value, ScalarConstant)
+        and value.dtype.name in ("i32", "i64")
+        and isinstance(value.value, int)
+        and abs(value.value) < INT32
+    ):
         return value.value
     if not isinstance(value, IndexValue) or value.dtype.name not in ("i32", "i64"):
         return None
@@ -49,21 +54,25 @@ def _compared(direction: str, left: Dim, right: Dim, extents: Extents) -> Scalar
     if low is None or other is None:
         return None
     bounds = {
-        "LT": Bound(left, low[0], right),
-        "LE": Bound(left, low[0], add(right, 1)),
-        "GT": Bound(right, other[0], left),
-        "GE": Bound(right, other[0], add(left, 1)),
-        "EQ": Bound(left, right, add(right, 1)),
-        "NE": Bound(left, right, add(right, 1)),
+        "LT": InBounds(left, low[0], right),
+        "LE": InBounds(left, low[0], add(right, 1)),
+        "GT": InBounds(right, other[0], left),
+        "GE": InBounds(right, other[0], add(left, 1)),
+        "EQ": InBounds(left, right, add(right, 1)),
+        "NE": InBounds(left, right, add(right, 1)),
     }
-    yes, no = Number(True, BOOL), Number(False, BOOL)
+    yes, no = ScalarConstant(True, BOOL), ScalarConstant(False, BOOL)
     return Choose((bounds[direction],), *((no, yes) if direction == "NE" else (yes, no)), BOOL)
 
 
 def _chosen(values: Sequence[Scalar], dtype: DType) -> Scalar | None:
     """A choice by a condition that is bounds."""
     condition, *sides = values
-    if not isinstance(condition, Choose) or not isinstance(condition.inside, Number) or not isinstance(condition.outside, Number):
+    if (
+        not isinstance(condition, Choose)
+        or not isinstance(condition.inside, ScalarConstant)
+        or not isinstance(condition.outside, ScalarConstant)
+    ):
         return None
     first, second = (sides[0] if side.value else sides[1] for side in (condition.inside, condition.outside))
     return Choose(condition.bounds, first, second, dtype)

@@ -19,7 +19,7 @@ from coset.lowering.planning.sorting import sorts_rows
 
 
 @dataclass(frozen=True)
-class Limits:
+class KernelLimits:
     """What one kernel may be, and what counts when bytes and work are compared. The defaults keep a kernel's values in registers."""
 
     scalars: int = 192  # scalar expressions in one kernel
@@ -152,8 +152,8 @@ def is_scanned(term: Term) -> bool:
         return False
     length = term.tensor.dims[found.axis]
     rows = product(dim for axis, dim in enumerate(term.tensor.dims) if axis != found.axis)
-    few = isinstance(rows, int) and rows <= Limits.few_rows
-    return not (few and isinstance(length, int) and length >= Limits.long_row)
+    few = isinstance(rows, int) and rows <= KernelLimits.few_rows
+    return not (few and isinstance(length, int) and length >= KernelLimits.long_row)
 
 
 def is_scattered(term: Term) -> bool:
@@ -207,7 +207,7 @@ def bytes_of(term: Term, binding: dict[str, int]) -> int:
 
 
 def narrow_cut(
-    term: Term, light: Set[Term], required: Set[Term], binding: dict[str, int], limits: Limits, *, tiled: bool
+    term: Term, light: Set[Term], required: Set[Term], binding: dict[str, int], limits: KernelLimits, *, tiled: bool
 ) -> list[Term] | None:
     """Where a few cheap steps before `term` there are fewer bytes (before a cast to a wider type, a scale, a broadcast): the one large
     value there, or nothing where all is small. None where there is no such place. `tiled`: the steps are done again for each tile."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 
 from coset.lowering.kernels.kernel import Loop
-from coset.lowering.planning.group import POINTWISE, Group, Grouping
-from coset.lowering.planning.kinds import Limits
-from coset.lowering.planning.storing import Stored
+from coset.lowering.planning.group import POINTWISE, Grouping, KernelGroup
+from coset.lowering.planning.kinds import KernelLimits
+from coset.lowering.planning.storing import StoredTerms
 
 
-def merge(grouping: Grouping, stored: Stored, limits: Limits) -> None:
+def merge(grouping: Grouping, stored: StoredTerms, limits: KernelLimits) -> None:
     """Put groups of one depth (the longest way from the inputs) and with the same loops together, up to the limit of a kernel's size.
     Groups of one depth do not need each other, and putting them together changes no depth."""
-    known: dict[tuple[int, tuple[Loop, ...]], Group] = {}
-    instead: dict[Group, Group] = {}
+    known: dict[tuple[int, tuple[Loop, ...]], KernelGroup] = {}
+    instead: dict[KernelGroup, KernelGroup] = {}
     for group, depth in depths(grouping, stored).items():
         if group.kind != POINTWISE:
             continue
@@ -37,9 +37,9 @@ def merge(grouping: Grouping, stored: Stored, limits: Limits) -> None:
             stored.readers[term] = {instead.get(reader, reader) for reader in readers}
 
 
-def depths(grouping: Grouping, stored: Stored) -> dict[Group, int]:
+def depths(grouping: Grouping, stored: StoredTerms) -> dict[KernelGroup, int]:
     """How many kernels lie before each live one on the longest way, by the groups' order of launch."""
-    found: dict[Group, int] = {}
+    found: dict[KernelGroup, int] = {}
     for group in ordered(grouping, stored):
         found.setdefault(group, 0)
         for term in group.at:
@@ -50,10 +50,10 @@ def depths(grouping: Grouping, stored: Stored) -> dict[Group, int]:
     return found
 
 
-def ordered(grouping: Grouping, stored: Stored) -> list[Group]:
+def ordered(grouping: Grouping, stored: StoredTerms) -> list[KernelGroup]:
     """The groups with live terms, each after those whose buffers it reads; of several the one that comes first in the program."""
     live = [group for group in grouping.groups if group in stored.live]
-    users: dict[Group, list[Group]] = {group: [] for group in live}
+    users: dict[KernelGroup, list[KernelGroup]] = {group: [] for group in live}
     waits = dict.fromkeys(live, 0)
     for term in stored.terms:
         home = grouping.home[term]
@@ -63,7 +63,7 @@ def ordered(grouping: Grouping, stored: Stored) -> list[Group]:
                 waits[reader] += 1
     ready = [(group.first, group.number, group) for group in live if not waits[group]]
     heapify(ready)
-    order: list[Group] = []
+    order: list[KernelGroup] = []
     while ready:
         group = heappop(ready)[2]
         order.append(group)

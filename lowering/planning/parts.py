@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from coset.ir.dims import Dim, Shape, add, evaluate, multiply, product, subtract
-from coset.lowering.kernels.boxes import Box, Frame, Part, in_box, parts_of
+from coset.lowering.kernels.boxes import Box, StoreFrame, StorePart, in_box, parts_of
 from coset.lowering.kernels.index_arithmetic import Extents, complexity, linear
 from coset.lowering.kernels.indexing import Index, offset, reshaped
 from coset.lowering.kernels.kernel import (
@@ -39,7 +39,7 @@ from coset.lowering.kernels.kernel import (
     writes,
 )
 from coset.lowering.kernels.renaming import mapped_kernel
-from coset.lowering.planning.kinds import Limits
+from coset.lowering.planning.kinds import KernelLimits
 from coset.lowering.planning.scattering import ATOMIC
 
 SECTOR = 32  # bytes: what a GPU reads and writes memory by (NVIDIA, CUDA C++ Best Practices Guide, 10.2.1)
@@ -47,7 +47,7 @@ ROLES = ("temporary", "output")
 
 
 @dataclass(frozen=True)
-class Place:
+class PartPlace:
     """Where the elements of a buffer of `shape` are in another: in the `box`, whose dims in the order `axes` are the buffer's elements in
     row-major order. `run`: how many of them are next to each other there."""
 
@@ -67,8 +67,8 @@ class Place:
 
 
 def stored_in_parts(
-    buffers: Mapping[str, Buffer], kernels: Sequence[Kernel], limits: Limits, numbers: Mapping[str, int]
-) -> tuple[dict[str, Buffer], list[tuple[Kernel, int]], dict[str, Place]]:
+    buffers: Mapping[str, Buffer], kernels: Sequence[Kernel], limits: KernelLimits, numbers: Mapping[str, int]
+) -> tuple[dict[str, Buffer], list[tuple[Kernel, int]], dict[str, PartPlace]]:
     """The buffers that are left; the kernels, each with the place of the one that it was before; where the buffers are that are gone.
     `numbers` for dim symbols say what moves less; the result holds for all."""
     walk = _Parts(dict(buffers), limits, numbers, kernels)
@@ -83,7 +83,7 @@ class _Gain:
     it is there alone; else it is stored there too."""
 
     name: str
-    place: Place
+    place: PartPlace
     moves: bool
     bytes: int
 
@@ -91,13 +91,13 @@ class _Gain:
 class _Parts:
     """The walk from users to makers, over kernels by number; `slots` are the numbers at each place of the launch order."""
 
-    def __init__(self, buffers: dict[str, Buffer], limits: Limits, numbers: Mapping[str, int], kernels: Sequence[Kernel]) -> None:
+    def __init__(self, buffers: dict[str, Buffer], limits: KernelLimits, numbers: Mapping[str, int], kernels: Sequence[Kernel]) -> None:
         self.buffers, self.limits, self.numbers = buffers, limits, numbers
         self.kernels = dict(enumerate(kernels))
         self.slots = [[place] for place in range(len(kernels))]
         self.readers: dict[str, set[int]] = {}
         self.writers: dict[str, set[int]] = {}
-        self.moved: dict[str, Place] = {}
+        self.moved: dict[str, PartPlace] = {}
         self.whole: set[str] = set()  # buffers that are read or written as wholes, not element by element
         self.copies = Counter(name for kernel in kernels for store in _copying(kernel) for name in self._copied(store))
         if self.copies:  # of each buffer, the stores still to come that copy it
@@ -144,7 +144,7 @@ class _Parts:
         del self.buffers[store.buffer]
 
     def _visit(self, place: int, number: int, kernel: Pointwise, store: Store) -> None:
-        buffer, frame = self.buffers[store.buffer], Frame.of(store, kernel.loops)
+        buffer, frame = self.buffers[store.buffer], StoreFrame.of(store, kernel.loops)
         assert buffer.role in ROLES and buffer.strides is None and buffer.packed is None, "kernels store whole values"
         if frame is None:
             return
@@ -159,7 +159,7 @@ class _Parts:
                 self._move(place, number, rest, [in_box(kernel, store, frame, box) for box in boxes], chosen.values())
                 return
 
-    def _gains(self, parts: Sequence[Part], frame: Frame, into: str, number: int, rest: Pointwise) -> dict[int, _Gain]:
+    def _gains(self, parts: Sequence[StorePart], frame: StoreFrame, into: str, number: int, rest: Pointwise) -> dict[int, _Gain]:
         """What each part, by number, would be worth in its place. A value that stands in several places moves into the first."""
         found: dict[int, _Gain] = {}
         known: set[str] = set()
@@ -191,14 +191,14 @@ class _Parts:
         kernels = [self.kernels[number] for number in self.writers[name]]
         return not any(isinstance(kernel, Scatter) and kernel.form == ATOMIC for kernel in kernels)
 
-    def _place(self, load: Load, box: Box, frame: Frame, into: str) -> Place | None:
+    def _place(self, load: Load, box: Box, frame: StoreFrame, into: str) -> PartPlace | None:
         """Where the buffer of `load` would be; None where the load is not of each of its elements once."""
         buffer, other = self.buffers[load.buffer], self.buffers[into]
         assert buffer.dtype is load.dtype is other.dtype, "what is only moved stays what it is"
         axes = _order(frame.at(load.index, box), buffer.shape, box, frame)
         if axes is None:
             return None
-        return Place(into, buffer.shape, frame.moved(box), axes, self._run(box, axes, other.shape))
+        return PartPlace(into, buffer.shape, frame.moved(box), axes, self._run(box, axes, other.shape))
 
     def _run(self, box: Box, axes: Sequence[int], shape: Shape) -> int:
         """How many neighbours of the buffer stay neighbours."""
@@ -212,7 +212,7 @@ class _Parts:
                 break
         return max(1, run)
 
-    def _gain(self, name: str, place: Place, number: int, *, moves: bool, again: bool) -> _Gain:
+    def _gain(self, name: str, place: PartPlace, number: int, *, moves: bool, again: bool) -> _Gain:
         """Reading for a copy is saved, unless the kernel reads it `again`, and writing it to where it no longer is. Each store, and each
         load of others, moves a sector more for each run."""
         buffer = self.buffers[name]
@@ -223,7 +223,7 @@ class _Parts:
 
     def _fits(self, chosen: Iterable[_Gain]) -> bool:
         """True where no index becomes too long."""
-        places: dict[str, list[Place]] = {}
+        places: dict[str, list[PartPlace]] = {}
         for gain in chosen:
             places.setdefault(gain.name, []).append(gain.place)
         for number in self._touching(places):
@@ -249,7 +249,7 @@ class _Parts:
             self._add(place, _storing(rest, rest.stores), number)
         for each in left:
             self._add(place, each, None)
-        also: dict[str, list[Place]] = {}
+        also: dict[str, list[PartPlace]] = {}
         for gain in chosen:
             if not gain.moves:
                 also.setdefault(gain.name, []).append(gain.place)
@@ -278,7 +278,7 @@ def _wholes(kernel: Kernel) -> list[str]:
     return [kernel.key.buffer] if isinstance(kernel, Scatter | Grouped) and isinstance(kernel.key, Load) else []
 
 
-def _order(index: Index, shape: Shape, box: Box, frame: Frame) -> tuple[int, ...] | None:
+def _order(index: Index, shape: Shape, box: Box, frame: StoreFrame) -> tuple[int, ...] | None:
     """The dims of the box in the order in which `index`, over them, goes through a buffer of `shape` from its first element to its last;
     None where it does not."""
     extents = {name: box.shape[axis] for axis, name in frame.names.items()}
@@ -333,7 +333,7 @@ def _storing(kernel: Pointwise, stores: Sequence[Store]) -> Pointwise:
     return replace(kernel, stores=tuple(stores), picks=picks)
 
 
-def _doubled(kernel: Computed, also: Mapping[str, Sequence[Place]]) -> Computed:
+def _doubled(kernel: Computed, also: Mapping[str, Sequence[PartPlace]]) -> Computed:
     """A kernel that stores the buffers of `also` in these places too."""
     extents = extents_of(kernel)
 
@@ -347,7 +347,7 @@ def _doubled(kernel: Computed, also: Mapping[str, Sequence[Place]]) -> Computed:
     return with_stores(kernel, stored)
 
 
-def _placed(kernel: Computed, moved: Mapping[str, Place]) -> Computed:
+def _placed(kernel: Computed, moved: Mapping[str, PartPlace]) -> Computed:
     """A kernel that finds the buffers of `moved` in their places."""
     extents = extents_of(kernel)
 

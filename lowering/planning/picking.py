@@ -14,7 +14,7 @@ from coset.ir.term import Term
 from coset.ir.types import DTYPES, DType
 from coset.lowering.kernels.index_arithmetic import Extents, is_outside, is_within
 from coset.lowering.kernels.indexing import Index, Source
-from coset.lowering.kernels.kernel import Apply, Bound, IndexValue, Number, Scalar
+from coset.lowering.kernels.kernel import InBounds, IndexValue, Scalar, ScalarConstant, ScalarOp
 
 PICKED = frozenset({"stablehlo.gather", "stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice"})
 
@@ -64,7 +64,7 @@ def picked_sources(term: Term, index: Index, begins: Sequence[tuple[Start, Dim]]
     if term.op.name == "stablehlo.gather":
         return (Source(0, _gathered(term, index, begin)),)
     sizes = term.operands[1].tensor.dims
-    bounds = [Bound(i, first, add(first, size)) for i, first, size in zip(index, begin, sizes, strict=True)]
+    bounds = [InBounds(i, first, add(first, size)) for i, first, size in zip(index, begin, sizes, strict=True)]
     left = tuple(bound for bound in bounds if not is_within(bound.index, bound.low, bound.high, extents))
     outside = Source(0, index)
     if 0 in sizes or any(is_outside(bound.index, bound.low, bound.high, extents) for bound in left):
@@ -90,17 +90,17 @@ def clamped(value: Scalar, count: Dim) -> Scalar:
     dtype = value.dtype
     if dtype.bits < 32 or (dtype.bits == 32 and not isinstance(count, int)):
         wider = DTYPES["i64" if not isinstance(count, int) else "i32"]
-        value, dtype = Apply(get_op("stablehlo.convert"), (value,), wider, (("dtype", wider),)), wider
+        value, dtype = ScalarOp(get_op("stablehlo.convert"), (value,), wider, (("dtype", wider),)), wider
     last = subtract(count, 1)
     if not isinstance(last, int) or last <= _largest(dtype):
-        high = Number(last, dtype) if isinstance(last, int) else IndexValue(last, dtype)
-        value = Apply(get_op("stablehlo.minimum"), (value, high), dtype)
-    return Apply(get_op("stablehlo.maximum"), (value, Number(0, dtype)), dtype) if dtype.kind == "int" else value
+        high = ScalarConstant(last, dtype) if isinstance(last, int) else IndexValue(last, dtype)
+        value = ScalarOp(get_op("stablehlo.minimum"), (value, high), dtype)
+    return ScalarOp(get_op("stablehlo.maximum"), (value, ScalarConstant(0, dtype)), dtype) if dtype.kind == "int" else value
 
 
 def known_place(value: Scalar, count: Dim) -> int | None:
     """The place that `clamped` gives, where it is known."""
-    if not isinstance(value, Number) or not isinstance(value.value, int):
+    if not isinstance(value, ScalarConstant) or not isinstance(value.value, int):
         return None
     if value.value <= 0:
         return 0

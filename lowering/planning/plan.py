@@ -20,30 +20,30 @@ from coset.ir.program import Program
 from coset.ir.term import CONSTANT, GET, INPUT, Term, topological
 from coset.ir.types import DType, TensorType, TupleType
 from coset.lowering.kernels.identifier import identifier
-from coset.lowering.kernels.kernel import Buffer, Held, Kernel, Library, Plan, writes
+from coset.lowering.kernels.kernel import Buffer, HeldTerm, Kernel, Library, Plan, writes
 from coset.lowering.kernels.memory import arena
 from coset.lowering.kernels.needs import needs_of
-from coset.lowering.planning.attention import Attentions, Found, attending, attends, shared
+from coset.lowering.planning.attention import AttentionCalls, Attentions, attending, attends, shared
 from coset.lowering.planning.attention_gradients import Unattended
 from coset.lowering.planning.emission import emit
-from coset.lowering.planning.emission_body import Emission
+from coset.lowering.planning.emission_body import SharedEmission
 from coset.lowering.planning.facing import faced
-from coset.lowering.planning.group import LIBRARY, TILED, Group, Grouping, introduced, read_whole
+from coset.lowering.planning.group import LIBRARY, TILED, Grouping, KernelGroup, introduced, read_whole
 from coset.lowering.planning.grouped import KEPT, by_groups, is_grouped
 from coset.lowering.planning.grouping import Grouper
-from coset.lowering.planning.kinds import Limits, is_arithmetic, is_convolution_gradient, is_library, is_light, is_plain, is_product
+from coset.lowering.planning.kinds import KernelLimits, is_arithmetic, is_convolution_gradient, is_library, is_light, is_plain, is_product
 from coset.lowering.planning.library_attention import with_attentions
 from coset.lowering.planning.library_products import Libraries, with_biases
 from coset.lowering.planning.loops import from_the_host
 from coset.lowering.planning.merging import merge, ordered
 from coset.lowering.planning.packing import packed
-from coset.lowering.planning.parts import Place, stored_in_parts
+from coset.lowering.planning.parts import PartPlace, stored_in_parts
 from coset.lowering.planning.primitive import primitive
 from coset.lowering.planning.recurring import Recurring, no_kernel, recurring_in
 from coset.lowering.planning.scatter_rows import by_rows
 from coset.lowering.planning.sorting import first_sorted, too_long
 from coset.lowering.planning.splitting import split
-from coset.lowering.planning.storing import Stored, Storer
+from coset.lowering.planning.storing import StoredTerms, Storer
 from coset.lowering.planning.traffic import traffic
 from coset.lowering.planning.windows import Windows, over_windows
 from coset.targets.target import Target
@@ -60,7 +60,7 @@ def plan(
     target: Target | None = None,
     *,
     binding: Mapping[str, int] | None = None,
-    limits: Limits | None = None,
+    limits: KernelLimits | None = None,
     computes: Computes | None = None,
     windows: Windows | None = None,
     libraries: Libraries | None = None,
@@ -104,7 +104,7 @@ def _is_kept(term: Term) -> bool:
     return attends(term) or is_grouped(term) or is_convolution_gradient(term)
 
 
-def _in_rows(roots: tuple[Term, ...], inputs: Iterable[Term], limits: Limits, binding: Mapping[str, int]) -> tuple[Term, ...]:
+def _in_rows(roots: tuple[Term, ...], inputs: Iterable[Term], limits: KernelLimits, binding: Mapping[str, int]) -> tuple[Term, ...]:
     """Primitive terms with what kernels ask of rows: in the order of their groups or places, long ones cut. The search plans hundreds of
     programs: what no op of theirs needs is not looked for."""
     order = list(topological(roots))
@@ -119,8 +119,8 @@ def _in_rows(roots: tuple[Term, ...], inputs: Iterable[Term], limits: Limits, bi
 
 
 def _planned(
-    program: Program, roots: Sequence[Term], attended: Found, limits: Limits, binding: Mapping[str, int], computes: Computes | None,
-    libraries: Libraries | None, walks: int,
+    program: Program, roots: Sequence[Term], attended: AttentionCalls, limits: KernelLimits, binding: Mapping[str, int],
+    computes: Computes | None, libraries: Libraries | None, walks: int,
 ) -> Plan:  # fmt: skip
     """The plan of primitive terms. What turned out to be worth storing when all users were known is stored from the start the next time:
     then its users may join its kernel, as the next step of a recurrence does. The plan that moves least is the one.
@@ -160,7 +160,7 @@ def _planned(
     return found[0] if len(found) == 1 else min(found, key=partial(_moved, limits, numbers))
 
 
-def _moved(limits: Limits, numbers: Mapping[str, int], found: Plan) -> int:
+def _moved(limits: KernelLimits, numbers: Mapping[str, int], found: Plan) -> int:
     """The bytes that a plan moves, and those that could be moved while its kernels are launched."""
     total = traffic(found, numbers)
     return total.bytes + total.kernels * limits.launch_bytes
@@ -172,12 +172,12 @@ def _is_computed(term: Term, computes: Computes) -> bool:
     return not (is_arithmetic(term) or term.op.name == "stablehlo.bitcast_convert") or computes(term.op.name, [*dtypes, term.tensor.dtype])
 
 
-def _limits(target: Target | None, limits: Limits | None) -> Limits:
+def _limits(target: Target | None, limits: KernelLimits | None) -> KernelLimits:
     """The limits given, or the defaults with what the target's data say of a launch."""
     if limits is not None or target is None:
-        return limits or Limits()
+        return limits or KernelLimits()
     launch, step, rate = (target.numbers.get(name) for name in ("launch", "step", "bandwidth"))
-    found = replace(Limits(), launch_bytes=int(launch.value * rate.value)) if launch and rate else Limits()
+    found = replace(KernelLimits(), launch_bytes=int(launch.value * rate.value)) if launch and rate else KernelLimits()
     return replace(found, step_bytes=int(step.value * rate.value)) if step and rate else found
 
 
@@ -218,10 +218,10 @@ class _Builder:
     program: Program
     roots: Sequence[Term]
     grouping: Grouping
-    stored: Stored
-    limits: Limits
+    stored: StoredTerms
+    limits: KernelLimits
     numbers: dict[str, int]
-    attended: Found
+    attended: AttentionCalls
     loops: Mapping[Term, Recurring]
     buffers: dict[str, Buffer] = field(default_factory=dict)
     names: dict[Term, str] = field(default_factory=dict)
@@ -238,7 +238,7 @@ class _Builder:
         attended = {each.dot: each for each in self.attended.attentions}
         traced = {dot: each for each in self.attended.gradients for dot in each.dots}
         home, light, position = self.grouping.home, self.grouping.light, self.grouping.position
-        emission = Emission(self.names, self.results, home, light, position, attended, traced, self.loops)
+        emission = SharedEmission(self.names, self.results, home, light, position, attended, traced, self.loops)
         emitted = [emit(emission, group, self.stored.live[group]) for group in groups]
         self.buffers, placed, places = stored_in_parts(self.buffers, [kernel for kernel, _ in emitted], self.limits, self.numbers)
         kernels = [replace(faced(kernel, self.buffers), name=f"k{number}_{kernel.name}") for number, (kernel, _) in enumerate(placed)]
@@ -257,16 +257,16 @@ class _Builder:
 
     # ------------------------------------------------------------ buffers
 
-    def _held(self, kernels: Iterable[Kernel], places: Mapping[str, Place]) -> Iterator[Held]:
+    def _held(self, kernels: Iterable[Kernel], places: Mapping[str, PartPlace]) -> Iterator[HeldTerm]:
         """What kernels store, by term; `places` of what is a part of something else."""
         made = {name for kernel in kernels for name in writes(kernel)}
         for term, name in self.names.items():
             if name in places:
                 place = places[name]
-                yield Held(term, place.into, place.box.low, place.box.high, place.axes)
+                yield HeldTerm(term, place.into, place.box.low, place.box.high, place.axes)
             elif name in made:
                 shape = self.buffers[name].shape
-                yield Held(term, name, (0,) * len(shape), shape, tuple(range(len(shape))))
+                yield HeldTerm(term, name, (0,) * len(shape), shape, tuple(range(len(shape))))
 
     def _fresh(self, wanted: str) -> str:
         """An identifier like `wanted` that is new."""
@@ -285,7 +285,7 @@ class _Builder:
             self.names[term] = self._new(term, name, "input")
         return name, self.names[term]
 
-    def _name_stored(self, group: Group, outputs: Mapping[Term, str]) -> None:
+    def _name_stored(self, group: KernelGroup, outputs: Mapping[Term, str]) -> None:
         """Buffers for what `group` stores; a library's results that nobody reads have one too."""
         for term in group.at:
             if term in self.stored.terms and isinstance(term.type, TensorType):
@@ -339,7 +339,7 @@ class _Builder:
     # ------------------------------------------------------------ reasons
 
     def _apart(
-        self, groups: Sequence[Group], kernels: Sequence[Kernel], used: Sequence[frozenset[Term]]
+        self, groups: Sequence[KernelGroup], kernels: Sequence[Kernel], used: Sequence[frozenset[Term]]
     ) -> tuple[tuple[str, str, str], ...]:
         found: list[tuple[str, str, str]] = []
         for place, needed in enumerate(needs_of(kernels)):
@@ -347,7 +347,7 @@ class _Builder:
                 found.append((kernels[earlier].name, kernels[place].name, self._reason(groups[earlier], groups[place], used[place])))
         return tuple(found)
 
-    def _reason(self, earlier: Group, later: Group, used: frozenset[Term]) -> str:
+    def _reason(self, earlier: KernelGroup, later: KernelGroup, used: frozenset[Term]) -> str:
         if LIBRARY in (earlier.kind, later.kind):
             return "a library's kernel reads and writes whole buffers"
         for term in sorted(used, key=lambda term: self.grouping.position[term]):

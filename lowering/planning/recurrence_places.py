@@ -14,7 +14,7 @@ from coset.ir.dims import Dim, Shape, alone, substitute, symbol, symbols
 from coset.ir.term import CONSTANT, Term, topological
 from coset.lowering.kernels.indexing import Index, sources
 from coset.lowering.kernels.kernel import Loop
-from coset.lowering.planning.kinds import Limits, cost_of, is_fold, is_light
+from coset.lowering.planning.kinds import KernelLimits, cost_of, is_fold, is_light
 from coset.lowering.planning.picking import PICKED
 from coset.lowering.planning.recurrence import ROUND, Rounds
 
@@ -35,7 +35,7 @@ class Irregular(Exception):
 
 
 @dataclass(frozen=True)
-class Layout:
+class RecurrenceLayout:
     """The loops of a recurrence but for the round, which of them are `columns`, where each parameter of what is carried stands, and where
     each update of a stack, without the place of the round; `deep`: the extent of what products go through, None where there are none."""
 
@@ -52,7 +52,7 @@ class Layout:
         return frozenset(loop.name for loop in self.loops) - self.columns
 
 
-def layout_of(rounds: Rounds) -> Layout:
+def layout_of(rounds: Rounds) -> RecurrenceLayout:
     """Where the values of a loop's rounds stand.
 
     Raises:
@@ -74,7 +74,7 @@ class _Places:
     deep: Dim | None = None
     names: Iterator[int] = field(default_factory=counting)
 
-    def layout(self) -> Layout:
+    def layout(self) -> RecurrenceLayout:
         rounds = self.rounds
         self.moving, self.turning = rounds.moving(), rounds.turning()
         self.walked = set(self.moving)  # and what is folded without states
@@ -116,7 +116,7 @@ class _Places:
                 raise Irregular(f"`{term.op.name}` is in it")
             if term in self.moving and term.op.name in PICKED:
                 raise Irregular("a place of what is carried is read or written")
-        if size > Limits.scalars:
+        if size > KernelLimits.scalars:
             raise Irregular("a round is more than a kernel holds")
 
     def _begin(self) -> None:
@@ -302,11 +302,11 @@ class _Places:
 
     # ------------------------------------------------------------ what must hold
 
-    def _checked(self, stacks: Mapping[int, Index]) -> Layout:
+    def _checked(self, stacks: Mapping[int, Index]) -> RecurrenceLayout:
         every = [frozenset[str]().union(*map(symbols, index)) for index in (*self.at.values(), *stacks.values())]
         columns = frozenset[str]().union(*self.through, *every) - frozenset.intersection(*every)  # what not all have, and what is folded
         columns |= frozenset[str]().union(*self.through)
-        found = Layout(tuple(self.loops), columns, self.at, stacks, self.reads, self.deep)
+        found = RecurrenceLayout(tuple(self.loops), columns, self.at, stacks, self.reads, self.deep)
         if any(folded != columns for folded in self.through if folded):
             raise Irregular("it folds along several dims")
         for index in (*self.at.values(), *stacks.values()):
@@ -318,7 +318,7 @@ class _Places:
         self._require_small(found)
         return found
 
-    def _require_small(self, found: Layout) -> None:
+    def _require_small(self, found: RecurrenceLayout) -> None:
         width = [loop.extent for loop in self.loops if loop.name in found.columns]
         if any(not isinstance(extent, int) for extent in width):
             raise Irregular("its columns are of unknown number")

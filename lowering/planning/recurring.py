@@ -13,7 +13,7 @@ from coset.lowering.kernels.kernel import Loop
 from coset.lowering.planning.group import RECURRENCE
 from coset.lowering.planning.kinds import cost_of, is_light
 from coset.lowering.planning.recurrence import LOOP, ROUND, Rounds, rounds_of
-from coset.lowering.planning.recurrence_places import DEPTH, PRODUCT, Irregular, Layout, layout_of
+from coset.lowering.planning.recurrence_places import DEPTH, PRODUCT, Irregular, RecurrenceLayout, layout_of
 
 if TYPE_CHECKING:
     from coset.lowering.planning.grouping import Grouper
@@ -24,7 +24,7 @@ class Recurring:
     """A loop that is one kernel."""
 
     rounds: Rounds
-    layout: Layout
+    layout: RecurrenceLayout
 
     def index(self, number: int) -> Index:
         """Where result `number` of the loop stands; a stack's over the round."""

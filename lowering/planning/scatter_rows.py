@@ -14,13 +14,13 @@ from coset.dialects.onnx.selection import take as rows_at
 from coset.ir.dims import Dim, evaluate, product
 from coset.ir.term import Term, make, rewritten
 from coset.ir.types import I32, I64, DType, TupleType
-from coset.lowering.planning.kinds import Limits, is_plain
+from coset.lowering.planning.kinds import KernelLimits, is_plain
 from coset.lowering.planning.scattering import COMBINERS, FEW, is_unordered
 
 _LAST = (1 << 31) - 1
 
 
-def by_rows(roots: Iterable[Term], limits: Limits, binding: Mapping[str, int]) -> tuple[Term, ...]:
+def by_rows(roots: Iterable[Term], limits: KernelLimits, binding: Mapping[str, int]) -> tuple[Term, ...]:
     """`roots` with each scatter that a kernel computes as one by rows. `binding` gives typical numbers of dim symbols: they decide whether
     the updates are sorted, and the result holds for all."""
     return rewritten(roots, lambda term: _by_rows(term, limits, binding) if _is_taken(term) else term)
@@ -45,7 +45,7 @@ def _columns(term: Term) -> tuple[int, ...]:
     return tuple(axis for axis in range(term.tensor.rank) if axis not in gone)
 
 
-def _by_rows(term: Term, limits: Limits, binding: Mapping[str, int]) -> Term:
+def _by_rows(term: Term, limits: KernelLimits, binding: Mapping[str, int]) -> Term:
     x, indices, updates = term.operands
     columns, windows = _columns(term), term.attribute("update_window_dims")
     rows = tuple(axis for axis in range(x.tensor.rank) if axis not in columns)

@@ -14,7 +14,7 @@ from coset.lowering.planning.group import SCATTER, loops_over
 
 if TYPE_CHECKING:
     from coset.lowering.planning.grouping import Grouper
-    from coset.lowering.planning.kinds import Limits
+    from coset.lowering.planning.kinds import KernelLimits
 
 SORTED, LOOP, ATOMIC = "sorted", "loop", "atomic"
 FEW = 32  # updates that are looked at for every row
@@ -33,7 +33,7 @@ def is_by_rows(term: Term) -> bool:
     return term.attribute("update_window_dims") == tuple(range(1, x.rank)) and updates.dims[1:] == x.dims[1:] and 0 not in x.dims
 
 
-def is_unordered(term: Term, limits: Limits) -> bool:
+def is_unordered(term: Term, limits: KernelLimits) -> bool:
     """True where the updates may be combined into memory in any order: a sum of floats only where two runs may differ."""
     dtype, combiner = term.tensor.dtype, term.attribute("combiner")
     if dtype.bits not in (32, 64):
@@ -41,7 +41,7 @@ def is_unordered(term: Term, limits: Limits) -> bool:
     return combiner in _IN_ANY_ORDER if dtype.kind in ("int", "uint") else limits.atomics and combiner == "add" and dtype.kind == "float"
 
 
-def form_of(term: Term, limits: Limits) -> str:
+def form_of(term: Term, limits: KernelLimits) -> str:
     """How the kernel of a scatter by rows finds the updates of a row."""
     if term.attribute("indices_are_sorted"):
         return SORTED

@@ -15,7 +15,7 @@ from coset.dialects.hub.tensors import identity
 from coset.dialects.hub.terms import reshape, splat, transpose
 from coset.ir.term import GET, Term, get, make, rebuild, topological
 from coset.ir.types import DType, TensorType, TupleType
-from coset.lowering.planning.group import SORT, Group, loops_over
+from coset.lowering.planning.group import SORT, KernelGroup, loops_over
 
 if TYPE_CHECKING:
     from coset.lowering.planning.grouping import Grouper
@@ -161,7 +161,7 @@ def place_sort(walk: Grouper, term: Term) -> None:
     walk.add(group, term, result)
 
 
-def results_of(whole: Term, group: Group) -> dict[Term, str]:
+def results_of(whole: Term, group: KernelGroup) -> dict[Term, str]:
     """The names of a sort's results in its kernel, by their terms."""
     if isinstance(whole.type, TensorType):
         return {whole: "sorted0"}

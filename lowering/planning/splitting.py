@@ -19,7 +19,7 @@ from coset.ir.dims import Dim, Shape, add, evaluate, floordiv, multiply, product
 from coset.ir.term import Term, make, rewritten
 from coset.ir.types import BOOL, F32, F64, I32, DType
 from coset.lowering.kernels.indexing import aligned
-from coset.lowering.planning.kinds import Limits, is_fold
+from coset.lowering.planning.kinds import KernelLimits, is_fold
 
 _NEAR = 8  # elementwise steps between a sum and what squares are summed about
 _OPEN = 16  # and between a sum and the tensors whose dims it may be split by
@@ -90,7 +90,7 @@ class _Parts:
     parts: Term
 
 
-def split(roots: Iterable[Term], limits: Limits, binding: Mapping[str, int]) -> tuple[Term, ...]:
+def split(roots: Iterable[Term], limits: KernelLimits, binding: Mapping[str, int]) -> tuple[Term, ...]:
     """`roots` with each reduction of few long rows as one over parts of rows and one over the parts. Which these are is said by the sizes,
     with typical numbers of dim symbols from `binding`; the result holds for all. Sums of floats are rounded in another order; between the
     steps they are f32."""
@@ -98,7 +98,7 @@ def split(roots: Iterable[Term], limits: Limits, binding: Mapping[str, int]) -> 
 
 
 class _Splitter:
-    def __init__(self, limits: Limits, binding: Mapping[str, int]) -> None:
+    def __init__(self, limits: KernelLimits, binding: Mapping[str, int]) -> None:
         self.limits, self.binding = limits, binding
         self.made: dict[Term, _Parts] = {}  # by what became of the fold
 

@@ -10,18 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from coset.ir.term import CONSTANT, Term
-from coset.lowering.planning.group import LIBRARY, TILED, Group, Grouping
+from coset.lowering.planning.group import LIBRARY, TILED, Grouping, KernelGroup
 from coset.lowering.planning.grouping import Grouper
 from coset.lowering.planning.kinds import FREE, LEAVES, WRITTEN_OUT, bytes_of, is_arithmetic, narrow_cut
 
 
 @dataclass
-class Stored:
+class StoredTerms:
     """Which terms have memory of their own, what each kernel computes, and why values are stored or computed again."""
 
     terms: set[Term] = field(default_factory=set)
-    live: dict[Group, set[Term]] = field(default_factory=dict)  # the terms of its own that a kernel needs
-    readers: dict[Term, set[Group]] = field(default_factory=dict)  # stored terms and leaves -> kernels that load them
+    live: dict[KernelGroup, set[Term]] = field(default_factory=dict)  # the terms of its own that a kernel needs
+    readers: dict[Term, set[KernelGroup]] = field(default_factory=dict)  # stored terms and leaves -> kernels that load them
     choices: dict[Term, str] = field(default_factory=dict)
 
 
@@ -31,10 +31,10 @@ class Storer:
     def __init__(self, grouper: Grouper, grouping: Grouping) -> None:
         self.grouper, self.grouping, self.binding = grouper, grouping, grouper.binding
         self.limits = grouper.limits
-        self.stored = Stored()
-        self.needs: dict[Term, dict[Group, None]] = {}
+        self.stored = StoredTerms()
+        self.needs: dict[Term, dict[KernelGroup, None]] = {}
 
-    def run(self) -> Stored:
+    def run(self) -> StoredTerms:
         """The stored terms of the whole program."""
         for term in reversed(self.grouping.order):
             needed = self.needs.get(term, {})
@@ -48,15 +48,15 @@ class Storer:
                 self._floating(term, needed)
         return self.stored
 
-    def _need(self, term: Term, group: Group) -> None:
+    def _need(self, term: Term, group: KernelGroup) -> None:
         for operand in self.grouping.needs(term):
             self.needs.setdefault(operand, {})[group] = None
 
-    def _keep(self, term: Term, group: Group, readers: dict[Group, None]) -> None:
+    def _keep(self, term: Term, group: KernelGroup, readers: dict[KernelGroup, None]) -> None:
         self.stored.terms.add(term)
         self.stored.readers[term] = {reader for reader in readers if reader is not group}
 
-    def _in_group(self, term: Term, home: Group, needed: dict[Group, None]) -> None:
+    def _in_group(self, term: Term, home: KernelGroup, needed: dict[KernelGroup, None]) -> None:
         outside = [group for group in needed if group is not home]
         required = term in self.grouping.required
         if term not in self.grouping.light:
@@ -72,7 +72,7 @@ class Storer:
         self.stored.live.setdefault(home, set()).add(term)
         self._need(term, home)
 
-    def _floating(self, term: Term, needed: dict[Group, None]) -> None:
+    def _floating(self, term: Term, needed: dict[KernelGroup, None]) -> None:
         readers = list(needed)
         if len(readers) > 1 and self._is_better_stored(term, None, readers):
             group = self.grouper.pointwise(term)
@@ -83,7 +83,7 @@ class Storer:
         for group in readers:
             self._need(term, group)
 
-    def _is_better_stored(self, term: Term, home: Group | None, readers: list[Group]) -> bool:
+    def _is_better_stored(self, term: Term, home: KernelGroup | None, readers: list[KernelGroup]) -> bool:
         """Compare the bytes moved: `term` written once and read by each of `readers`, or what it is made from read by each of them."""
         if term.op.name in WRITTEN_OUT:
             return self._choose(term, True, "it goes through windows")

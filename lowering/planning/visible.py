@@ -13,7 +13,7 @@ import ml_dtypes
 
 from coset.ir.dims import Dim, add, substitute, subtract, symbols
 from coset.lowering.kernels.index_arithmetic import Extents, is_natural, linear, range_of
-from coset.lowering.kernels.kernel import Apply, Choose, Loop, Number, Result, Scalar, scalars
+from coset.lowering.kernels.kernel import Choose, Loop, Result, Scalar, ScalarConstant, ScalarOp, scalars
 
 LOW = -1e30  # scores that models fill with where they mean -inf; f16 holds none but -inf
 WEIGHTLESS = 1024.0  # e to the minus this is 0 in every dtype
@@ -34,12 +34,12 @@ def hidden(score: Scalar, keys: Sequence[Loop], extents: Extents) -> Scalar:
 
 def _hidden(score: Scalar) -> Scalar | None:
     """The same without a look at rows; None where there is no such fill."""
-    if isinstance(score, Apply) and score.op.name == "stablehlo.convert" and score.dtype.kind == score.operands[0].dtype.kind == "float":
+    if isinstance(score, ScalarOp) and score.op.name == "stablehlo.convert" and score.dtype.kind == score.operands[0].dtype.kind == "float":
         found = _hidden(score.operands[0])
         return None if found is None else replace(score, operands=(found,))
     if isinstance(score, Choose):
         return _infinite(score, None)
-    if isinstance(score, Apply) and score.op.name == "stablehlo.add":
+    if isinstance(score, ScalarOp) and score.op.name == "stablehlo.add":
         for mask, other in (score.operands, score.operands[::-1]):
             if isinstance(mask, Choose) and (found := _infinite(mask, other)) is not None:
                 return found
@@ -49,16 +49,16 @@ def _hidden(score: Scalar) -> Scalar | None:
 def _infinite(choice: Choose, other: Scalar | None) -> Choose | None:
     """A choice between a fill and scores, or between a fill and 0 where `other` is added, as one between -inf and scores."""
     for kept, fill in ((choice.inside, choice.outside), (choice.outside, choice.inside)):
-        if not isinstance(fill, Number) or not isinstance(fill.value, (int, float)) or fill.dtype.kind != "float":
+        if not isinstance(fill, ScalarConstant) or not isinstance(fill.value, (int, float)) or fill.dtype.kind != "float":
             continue
-        zero = isinstance(kept, Number) and kept.value == 0
+        zero = isinstance(kept, ScalarConstant) and kept.value == 0
         if other is not None and not zero:
             continue
         seen = kept if other is None else other
         most = _most(seen)
         if most is None or not fill.value + (most if other is not None else 0.0) < -most - WEIGHTLESS or fill.value == float("-inf"):
             continue
-        lowest = Number(float("-inf"), choice.dtype)
+        lowest = ScalarConstant(float("-inf"), choice.dtype)
         return replace(choice, inside=seen, outside=lowest) if kept is choice.inside else replace(choice, inside=lowest, outside=seen)
     return None
 
@@ -67,14 +67,14 @@ def _most(score: Scalar) -> float | None:
     """How large the magnitude of a finite score can be: of a product, scaled by numbers; None where that is not seen."""
     if isinstance(score, Result):
         return float(ml_dtypes.finfo(score.dtype.numpy).max) if score.dtype.kind == "float" else None  # type: ignore[no-untyped-call]
-    if not isinstance(score, Apply):
+    if not isinstance(score, ScalarOp):
         return None
     if score.op.name == "stablehlo.convert" and score.dtype.kind == "float" and score.dtype.bits >= score.operands[0].dtype.bits:
         return _most(score.operands[0])
     if score.op.name not in _SCALING:
         return None
-    numbers = [abs(each.value) for each in score.operands if isinstance(each, Number) and isinstance(each.value, (int, float))]
-    others = [each for each in score.operands if not isinstance(each, Number)]
+    numbers = [abs(each.value) for each in score.operands if isinstance(each, ScalarConstant) and isinstance(each.value, (int, float))]
+    others = [each for each in score.operands if not isinstance(each, ScalarConstant)]
     most = _most(others[0]) if len(others) == 1 else None
     if most is None or (score.op.name == "stablehlo.divide" and (score.operands[0] is not others[0] or 0 in numbers)):
         return None
@@ -129,26 +129,26 @@ def _conditions(score: Scalar, extents: Extents) -> tuple[list[Dim], bool]:
             else:
                 continue
             found += [side for side in sides if not _always(side, extents)]
-        elif isinstance(value, Apply) and value.op.name == "stablehlo.convert" and value.operands[0].dtype.kind == "float":
+        elif isinstance(value, ScalarOp) and value.op.name == "stablehlo.convert" and value.operands[0].dtype.kind == "float":
             stack.append((value.operands[0], alone))
-        elif isinstance(value, Apply) and value.op.name == "stablehlo.add":
+        elif isinstance(value, ScalarOp) and value.op.name == "stablehlo.add":
             stack += [(operand, False) for operand in value.operands]
     return found, infinite
 
 
 def _hides(fill: float, other: Scalar, alone: bool) -> bool:
     """True where what is filled has no weight beside `other`: a large number only where `other` is a product, scaled, and no mask."""
-    made = [item for item in scalars(other) if isinstance(item, Apply)]
-    plain = all(isinstance(item, Result | Number | Apply) and _fill(item) is None for item in scalars(other))
+    made = [item for item in scalars(other) if isinstance(item, ScalarOp)]
+    plain = all(isinstance(item, Result | ScalarConstant | ScalarOp) and _fill(item) is None for item in scalars(other))
     scaled = all(item.op.name in ("stablehlo.convert", "stablehlo.multiply", "stablehlo.divide") for item in made)
     return fill == float("-inf") or (alone and plain and scaled)
 
 
 def _fill(value: Scalar) -> float | None:
     """A number so low that a score of it has no weight beside others, or None for any other value."""
-    while isinstance(value, Apply) and value.op.name == "stablehlo.convert":
+    while isinstance(value, ScalarOp) and value.op.name == "stablehlo.convert":
         (value,) = value.operands
-    if not isinstance(value, Number) or value.dtype.kind != "float" or not isinstance(value.value, (int, float)):
+    if not isinstance(value, ScalarConstant) or value.dtype.kind != "float" or not isinstance(value.value, (int, float)):
         return None
     return float(value.value) if value.value <= LOW else None
 

@@ -23,10 +23,10 @@ def is_number(term: Term) -> bool:
     return isinstance(term.type, TensorType) and term.type.static is not None and is_splat(term) is not None
 
 
-class Body:
+class PrintedBlock:
     """A block that is being printed. `lines` grow; nested blocks see the values and dims of the outer ones."""
 
-    def __init__(self, sources: Introducers, outer: Body | None = None) -> None:
+    def __init__(self, sources: Introducers, outer: PrintedBlock | None = None) -> None:
         self.sources = sources
         self.lines: list[str] = []
         self.values: dict[Term, str] = {}
@@ -57,7 +57,7 @@ class Body:
 
     def find(self, term: Term) -> str | None:
         """The SSA value of `term` here or in an outer block, or None."""
-        block: Body | None = self
+        block: PrintedBlock | None = self
         while block is not None:
             if term in block.values:
                 return block.values[term]
@@ -140,19 +140,19 @@ class Body:
                 self.define(term, self.op("stablehlo.after_all", [], [], [self.type(term)]))
         return [(self.value(term), self.type(term)) for term in terms]
 
-    def inner(self, parameters: Sequence[Term]) -> Body:
+    def inner(self, parameters: Sequence[Term]) -> PrintedBlock:
         """A block inside this one, whose parameters introduce dims of their own."""
-        return Body({**self.sources, **introducers(parameters, ())}, self)
+        return PrintedBlock({**self.sources, **introducers(parameters, ())}, self)
 
-    def isolated(self, parameters: Sequence[Term]) -> Body:
+    def isolated(self, parameters: Sequence[Term]) -> PrintedBlock:
         """A block inside this one that sees no value of it: only names are not to be taken twice."""
         body = self.function(parameters)
         body.taken = self.taken
         return body
 
-    def function(self, parameters: Sequence[Term]) -> Body:
+    def function(self, parameters: Sequence[Term]) -> PrintedBlock:
         """The body of a function beside this one: it sees no value of the others."""
-        body = Body(introducers(parameters, ()))
+        body = PrintedBlock(introducers(parameters, ()))
         body.functions = self.functions
         return body
 

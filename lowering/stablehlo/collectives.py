@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coset.ir.term import Term
-from coset.lowering.stablehlo.body import Body, result_types
+from coset.lowering.stablehlo.body import PrintedBlock, result_types
 from coset.lowering.stablehlo.regions import combiner_block, region_block
 
 _NUMBERS = ("all_gather_dim", "split_dimension", "concat_dimension", "split_count", "scatter_dimension")
 _MATRICES = ("replica_groups", "source_target_pairs")
 
 
-def collective(body: Body, term: Term) -> str:
+def collective(body: PrintedBlock, term: Term) -> str:
     """Any collective: its attributes say which ones it has."""
     given = dict(term.attributes)
     attributes = [f"{name} = {given[name]} : i64" for name in _NUMBERS if name in given]

@@ -13,7 +13,7 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.types import TokenType
 from coset.lowering.stablehlo.attributes import quoted
-from coset.lowering.stablehlo.body import Body
+from coset.lowering.stablehlo.body import PrintedBlock
 from coset.lowering.stablehlo.dims import introducers
 from coset.lowering.stablehlo.ops import has_form
 
@@ -31,7 +31,7 @@ def print_stablehlo(program: Program, *, binding: Mapping[str, int] | None = Non
     """
     program = with_sizes(program, binding) if binding else program
     program = program.with_roots(tuple(expanded(program.roots, has_form)))
-    body = Body(introducers(program.inputs, program.terms()))
+    body = PrintedBlock(introducers(program.inputs, program.terms()))
     parameters = []
     for term in program.inputs:
         given = str(term.attribute("name"))

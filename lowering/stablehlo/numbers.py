@@ -5,10 +5,10 @@ from __future__ import annotations
 from coset.dialects.hub.mlir_ops import GATHER
 from coset.ir.term import Term
 from coset.lowering.stablehlo.attributes import ints, pairs, truth
-from coset.lowering.stablehlo.body import SIZE, Body
+from coset.lowering.stablehlo.body import SIZE, PrintedBlock
 
 
-def dot_general(body: Body, term: Term) -> str:
+def dot_general(body: PrintedBlock, term: Term) -> str:
     """`dot_general` with its four lists."""
     names = (("lhs_batching_dimensions", "lhs_batch"), ("rhs_batching_dimensions", "rhs_batch"),
              ("lhs_contracting_dimensions", "lhs_contract"), ("rhs_contracting_dimensions", "rhs_contract"))  # fmt: skip
@@ -17,7 +17,7 @@ def dot_general(body: Body, term: Term) -> str:
     return body.op(term.op.name, body.typed(term.operands), attributes, [body.type(term)])
 
 
-def convolution(body: Body, term: Term) -> str:
+def convolution(body: PrintedBlock, term: Term) -> str:
     """`convolution` and `dynamic_conv` in our layout."""
     spatial = [str(axis) for axis in range(term.operands[0].tensor.rank - 2)]
     layouts = [f"[{', '.join([*first, *spatial])}]" for first in (("b", "f"), ("o", "i"), ("b", "f"))]
@@ -35,7 +35,7 @@ def convolution(body: Body, term: Term) -> str:
 _CONVOLUTION = {"strides": "window_strides", "lhs_dilation": "lhs_dilation", "rhs_dilation": "rhs_dilation"}
 
 
-def gather(body: Body, term: Term) -> str:
+def gather(body: PrintedBlock, term: Term) -> str:
     """`gather`; where a size is symbolic, `dynamic_gather` with sizes that are computed."""
     lists = [f"{name} = [{', '.join(map(str, term.attribute(name)))}]" for name in GATHER]
     numbers = ", ".join([*lists, f"index_vector_dim = {term.attribute('index_vector_dim')}"])
@@ -54,7 +54,7 @@ def gather(body: Body, term: Term) -> str:
     return body.op(name, operands, attributes, [body.type(term)])
 
 
-def dynamic_slice(body: Body, term: Term) -> str:
+def dynamic_slice(body: PrintedBlock, term: Term) -> str:
     """`dynamic_slice`; where a size is symbolic, `real_dynamic_slice` from the clamped starts."""
     sizes = term.attribute("slice_sizes")
     if all(isinstance(size, int) for size in sizes):

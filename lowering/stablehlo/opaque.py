@@ -9,12 +9,12 @@ from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.term import Term
 from coset.ir.types import TokenType
-from coset.lowering.stablehlo.body import Body
+from coset.lowering.stablehlo.body import PrintedBlock
 
 _NAME = re.compile(r'"(?:[^"\\]|\\.)*"|%@(\d+)')
 
 
-def print_opaque(body: Body, term: Term) -> str:
+def print_opaque(body: PrintedBlock, term: Term) -> str:
     """The operation in the generic form. Tokens of ours order effects and are not written: MLIR keeps the order of operations.
 
     Raises:

@@ -15,14 +15,14 @@ from coset.ir.term import Term
 from coset.ir.types import I64, TensorType, TupleType, Type
 from coset.lowering.stablehlo import numbers, regions
 from coset.lowering.stablehlo.attributes import attribute_texts, ints
-from coset.lowering.stablehlo.body import NO_VALUE, Body, is_number, result_types
+from coset.lowering.stablehlo.body import NO_VALUE, PrintedBlock, is_number, result_types
 from coset.lowering.stablehlo.collectives import COLLECTIVE_PRINTERS
 from coset.lowering.stablehlo.opaque import print_opaque
 
-Printer = Callable[[Body, Term], str]
+Printer = Callable[[PrintedBlock, Term], str]
 
 
-def print_term(body: Body, term: Term) -> None:
+def print_term(body: PrintedBlock, term: Term) -> None:
     """Print `term`, whose operands are printed.
 
     Raises:
@@ -70,7 +70,7 @@ def _readable(term: Term) -> bool:
 # ---------------------------------------------------------------- by the table
 
 
-def _plain(body: Body, term: Term) -> str:
+def _plain(body: PrintedBlock, term: Term) -> str:
     attributes = attribute_texts(term)
     operands = body.typed(term.operands)
     results = result_types(term.type)
@@ -85,14 +85,14 @@ def _plain(body: Body, term: Term) -> str:
 # ---------------------------------------------------------------- leaves, tuples
 
 
-def _constant(body: Body, term: Term) -> str:
+def _constant(body: PrintedBlock, term: Term) -> str:
     value = body.fresh()
     constant = is_splat(term) or term.attribute("value")
     body.line(f"{value} = stablehlo.constant {dense_text(constant.array(), constant.type.dtype)} : {body.type(term)}")
     return value
 
 
-def _dims(body: Body, term: Term) -> str:
+def _dims(body: PrintedBlock, term: Term) -> str:
     """Numbers of dims: a vector, in the shape and element type that are wanted."""
     value, type = body.vector(term.attribute("dims"), term)
     wanted = term.tensor
@@ -104,7 +104,7 @@ def _dims(body: Body, term: Term) -> str:
     return value
 
 
-def _get(body: Body, term: Term) -> str:
+def _get(body: PrintedBlock, term: Term) -> str:
     """One of several results; a token beside the results of a kept operation has no value of its own."""
     (whole,) = term.operands
     if whole.op.name in ("builtin.input", "builtin.parameter"):
@@ -114,16 +114,16 @@ def _get(body: Body, term: Term) -> str:
     return f"{body.value(whole)}#{term.attribute('index')}" if written > 1 else body.value(whole)
 
 
-def _token(_: Body, __: Term) -> str:
+def _token(_: PrintedBlock, __: Term) -> str:
     """The token before the first effect: written only where an operation that takes tokens uses it (see `Body.typed`)."""
     return NO_VALUE
 
 
-def _barrier(body: Body, term: Term) -> str:
+def _barrier(body: PrintedBlock, term: Term) -> str:
     return body.op(term.op.name, body.typed(term.operands), [], result_types(term.type)) if term.operands else NO_VALUE
 
 
-def _tuple(body: Body, term: Term) -> str:
+def _tuple(body: PrintedBlock, term: Term) -> str:
     return body.op("stablehlo.tuple", body.typed(term.operands), [], [type_text(term.type)])
 
 
@@ -134,7 +134,7 @@ def _static(shape: Sequence[Dim]) -> bool:
     return all(isinstance(dim, int) for dim in shape)
 
 
-def _broadcast(body: Body, term: Term) -> str:
+def _broadcast(body: PrintedBlock, term: Term) -> str:
     if is_number(term):
         return _constant(body, term)
     shape, axes = term.attribute("shape"), f"broadcast_dimensions = {ints(term.attribute('broadcast_dimensions'))}"
@@ -144,20 +144,20 @@ def _broadcast(body: Body, term: Term) -> str:
     return body.op("stablehlo.dynamic_broadcast_in_dim", operands, [axes], [body.type(term)])
 
 
-def _reshape(body: Body, term: Term) -> str:
+def _reshape(body: PrintedBlock, term: Term) -> str:
     if _static(term.attribute("shape")) and term.operands[0].tensor.static is not None:
         return body.op("stablehlo.reshape", body.typed(term.operands), [], [body.type(term)])
     operands = [*body.typed(term.operands), body.vector(term.attribute("shape"), term)]
     return body.op("stablehlo.dynamic_reshape", operands, [], [body.type(term)])
 
 
-def _iota(body: Body, term: Term) -> str:
+def _iota(body: PrintedBlock, term: Term) -> str:
     if _static(term.attribute("shape")):
         return _plain(body, term)
     return body.op("stablehlo.dynamic_iota", [body.vector(term.attribute("shape"), term)], attribute_texts(term), [body.type(term)])
 
 
-def _slice(body: Body, term: Term) -> str:
+def _slice(body: PrintedBlock, term: Term) -> str:
     start, limit = term.attribute("start"), term.attribute("limit")
     if _static(start) and _static(limit):
         return _plain(body, term)
@@ -168,7 +168,7 @@ def _slice(body: Body, term: Term) -> str:
 # ---------------------------------------------------------------- CHLO
 
 
-def _is_nan(body: Body, term: Term) -> str:
+def _is_nan(body: PrintedBlock, term: Term) -> str:
     operands = body.typed(term.operands * 2)
     return body.op("stablehlo.compare", operands, ["comparison_direction = #stablehlo<comparison_direction NE>"], [body.type(term)])
 

@@ -14,17 +14,17 @@ from coset.ir.errors import require
 from coset.ir.term import Region, Term
 from coset.ir.types import DType, TensorType
 from coset.lowering.stablehlo.attributes import attribute_texts, quoted, truth
-from coset.lowering.stablehlo.body import Body, result_types
+from coset.lowering.stablehlo.body import PrintedBlock, result_types
 
 
-def scalar(body: Body, value: object, dtype: DType) -> tuple[str, str]:
+def scalar(body: PrintedBlock, value: object, dtype: DType) -> tuple[str, str]:
     """A rank-0 constant with its type."""
     name, type = body.fresh(), type_text(TensorType(dtype, ()))
     body.line(f"{name} = stablehlo.constant dense<{number_text(value, dtype)}> : {type}")
     return name, type
 
 
-def combiner_block(body: Body, word: str, dtype: DType) -> list[str]:
+def combiner_block(body: PrintedBlock, word: str, dtype: DType) -> list[str]:
     """The block of a payload function that is one op on its two parameters, or that returns the second one."""
     type = type_text(TensorType(dtype, ()))
     left, right = body.fresh(), body.fresh()
@@ -35,7 +35,9 @@ def combiner_block(body: Body, word: str, dtype: DType) -> list[str]:
     return [head, f"{result} = stablehlo.{word} {left}, {right} : {type}", _return([(result, type)])]
 
 
-def comparison_block(body: Body, direction: str, dtypes: Sequence[DType], *, settled: bool = False, total: bool = False) -> list[str]:
+def comparison_block(
+    body: PrintedBlock, direction: str, dtypes: Sequence[DType], *, settled: bool = False, total: bool = False
+) -> list[str]:
     """The block of a comparator of the first pair of its parameters. `settled`: with one NaN, the largest, and one zero."""
     types = [type_text(TensorType(dtype, ())) for dtype in dtypes for _ in range(2)]
     names = [body.fresh() for _ in types]
@@ -50,14 +52,14 @@ def comparison_block(body: Body, direction: str, dtypes: Sequence[DType], *, set
     return [head, *lines, _return([(result, "tensor<i1>")])]
 
 
-def _compared(body: Body, direction: str, left: str, right: str, type: str, lines: list[str], kind: str = "") -> str:
+def _compared(body: PrintedBlock, direction: str, left: str, right: str, type: str, lines: list[str], kind: str = "") -> str:
     result = body.fresh()
     attributes = f"comparison_direction = #stablehlo<comparison_direction {direction}>{kind}"
     lines.append(f'{result} = "stablehlo.compare"({left}, {right}) <{{{attributes}}}> : ({type}, {type}) -> tensor<i1>')
     return result
 
 
-def _settled(body: Body, name: str, dtype: DType, type: str, lines: list[str]) -> str:
+def _settled(body: PrintedBlock, name: str, dtype: DType, type: str, lines: list[str]) -> str:
     """The parameter with 0.0 for -0.0 and one NaN for every NaN, as JAX's comparators have it."""
     constants = []
     for value in (0.0, np.nan):
@@ -75,7 +77,7 @@ def _return(values: Sequence[tuple[str, str]]) -> str:
     return f'"stablehlo.return"({", ".join(v for v, _ in values)}) : ({", ".join(t for _, t in values)}) -> ()'
 
 
-def region_block(body: Body, region: Region, *, captured: Sequence[str] | None = None, isolated: bool = False) -> list[str]:
+def region_block(body: PrintedBlock, region: Region, *, captured: Sequence[str] | None = None, isolated: bool = False) -> list[str]:
     """The block of a region. With `captured` its parameters are these outer values, and the block has none of its own. An `isolated`
     one sees no value from outside, not even a constant."""
     inner = body.isolated(region.parameters) if isolated else body.inner(region.parameters)
@@ -91,7 +93,7 @@ def region_block(body: Body, region: Region, *, captured: Sequence[str] | None =
 # ---------------------------------------------------------------- reductions and windows
 
 
-def reduce(body: Body, term: Term) -> str:
+def reduce(body: PrintedBlock, term: Term) -> str:
     """`reduce` and `reduce_window` by a word, from its identity."""
     word, dtype = term.attribute("combiner"), term.tensor.dtype
     operands = [*body.typed(term.operands), scalar(body, identity(word, dtype)[()], dtype)]
@@ -99,14 +101,14 @@ def reduce(body: Body, term: Term) -> str:
     return body.op(term.op.name, operands, attribute_texts(term), [body.type(term)], regions=[block])
 
 
-def with_region(body: Body, term: Term) -> str:
+def with_region(body: PrintedBlock, term: Term) -> str:
     """Ops whose regions are printed as they are: the general forms of reductions and windows, `map`."""
     blocks = [region_block(body, region) for region in term.regions]
     name = term.op.name.removesuffix("_region")
     return body.op(name, body.typed(term.operands), attribute_texts(term), result_types(term.type), regions=blocks)
 
 
-def select_and_scatter(body: Body, term: Term) -> str:
+def select_and_scatter(body: PrintedBlock, term: Term) -> str:
     """Two payload functions, each a word or a region."""
     dtype, regions = term.tensor.dtype, list(term.regions)
     select, combiner = term.attribute("select"), term.attribute("combiner")
@@ -118,7 +120,7 @@ def select_and_scatter(body: Body, term: Term) -> str:
 # ---------------------------------------------------------------- sort, scatter
 
 
-def sort(body: Body, term: Term) -> str:
+def sort(body: PrintedBlock, term: Term) -> str:
     """The order as a comparator."""
     dtypes = [operand.tensor.dtype for operand in term.operands]
     direction = term.attribute("direction")
@@ -131,7 +133,7 @@ def sort(body: Body, term: Term) -> str:
     return body.op(term.op.name, body.typed(term.operands), attributes, result_types(term.type), regions=[block])
 
 
-def scatter(body: Body, term: Term) -> str:
+def scatter(body: PrintedBlock, term: Term) -> str:
     """The update function as a block."""
     word, count = term.attribute("combiner"), term.attribute("count")
     block = region_block(body, term.regions[0]) if word == "region" else _combined(body, word, term.operands[:count])
@@ -145,7 +147,7 @@ def scatter(body: Body, term: Term) -> str:
     return body.op(term.op.name, body.typed(term.operands), attributes, result_types(term.type), regions=[block])
 
 
-def _combined(body: Body, word: str, operands: Sequence[Term]) -> list[str]:
+def _combined(body: PrintedBlock, word: str, operands: Sequence[Term]) -> list[str]:
     """One word for each of several operands."""
     if len(operands) == 1:
         return combiner_block(body, word, operands[0].tensor.dtype)
@@ -163,20 +165,20 @@ def _combined(body: Body, word: str, operands: Sequence[Term]) -> list[str]:
 # ---------------------------------------------------------------- control flow
 
 
-def choice(body: Body, term: Term) -> str:
+def choice(body: PrintedBlock, term: Term) -> str:
     """`if` and `case`: branches have no parameters, they see what they capture."""
     captured = [body.value(operand) for operand in term.operands[1:]]
     blocks = [region_block(body, region, captured=captured) for region in term.regions]
     return body.op(term.op.name, body.typed(term.operands[:1]), [], result_types(term.type), regions=blocks)
 
 
-def loop(body: Body, term: Term) -> str:
+def loop(body: PrintedBlock, term: Term) -> str:
     """`while`: each of its regions has the state as parameters."""
     blocks = [region_block(body, region) for region in term.regions]
     return body.op(term.op.name, body.typed(term.operands), [], result_types(term.type), regions=blocks)
 
 
-def scan(body: Body, term: Term) -> str:
+def scan(body: PrintedBlock, term: Term) -> str:
     """CHLO's scan: inputs and carries, outputs and carries are told apart by their counts."""
     given = dict(term.attributes)
     carries = len(term.operands) - given["inputs"]
@@ -191,7 +193,7 @@ def scan(body: Body, term: Term) -> str:
     return body.op(term.op.name, body.typed(term.operands), attributes, result_types(term.type), regions=[block])
 
 
-def composite(body: Body, term: Term) -> str:
+def composite(body: PrintedBlock, term: Term) -> str:
     """A call by name, its decomposition a private function beside `main`."""
     region = term.regions[0]
     inner = body.function(region.parameters)

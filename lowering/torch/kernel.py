@@ -13,19 +13,17 @@ from coset.ir.dims import Atom, Dim, add, product, substitute, symbols
 from coset.ir.types import DTYPES, DType
 from coset.lowering.kernels.index_arithmetic import Extents, is_within, linear
 from coset.lowering.kernels.kernel import (
-    Apply,
     Attention,
-    Bound,
     Chain,
     Choose,
+    ColumnFold,
     Computed,
     Dot,
-    Fold,
     Grouped,
+    InBounds,
     IndexValue,
     Load,
     Loop,
-    Number,
     Pick,
     Plan,
     Pointwise,
@@ -34,6 +32,8 @@ from coset.lowering.kernels.kernel import (
     Result,
     Rows,
     Scalar,
+    ScalarConstant,
+    ScalarOp,
     Scan,
     Scatter,
     Sort,
@@ -166,7 +166,7 @@ class _Function:
     def _expression(self, value: Scalar) -> str:
         if isinstance(value, Load):
             return to_held(self._view(value) or self._read(value), value.dtype)
-        if isinstance(value, Number):
+        if isinstance(value, ScalarConstant):
             number = value.value
             text = "math.nan" if number != number else "math.inf" if number == float("inf") else repr(number)
             text = "-math.inf" if number == float("-inf") else text
@@ -180,14 +180,14 @@ class _Function:
         if isinstance(value, Choose):
             holds = " & ".join(self._bound(bound) for bound in value.bounds) or "True"
             return f"torch.where(as_condition({holds}, device), {self._known(value.inside)}, {self._known(value.outside)})"
-        assert isinstance(value, Apply)
+        assert isinstance(value, ScalarOp)
         operands = [(self._known(operand), operand.dtype) for operand in value.operands]
         return elementwise(value.op.name, dict(value.attributes), operands, value.dtype)
 
     def _known(self, value: Scalar) -> str:
         return self.values[id(value)][1]
 
-    def _bound(self, bound: Bound) -> str:
+    def _bound(self, bound: InBounds) -> str:
         index = self._index(bound.index)
         return f"(({index}) >= {self._index(bound.low)}) & (({index}) < {self._index(bound.high)})"
 
@@ -371,9 +371,9 @@ class _Function:
         own = (*kernel.rows, *kernel.columns) if state.wide else kernel.rows
         return f"torch.broadcast_to({narrowed(self._value(value), state.dtype)}, {self._ends(own)})"
 
-    def _step(self, kernel: Recurrence, step: Fold | Dot) -> None:
+    def _step(self, kernel: Recurrence, step: ColumnFold | Dot) -> None:
         both = (*kernel.rows, *kernel.columns)
-        if isinstance(step, Fold):
+        if isinstance(step, ColumnFold):
             value = f"torch.broadcast_to({converted(self._value(step.value), step.value.dtype, step.dtype)}, {self._ends(both)})"
             axes = tuple_text(range(len(kernel.rows), len(both)))
             text = f"fold({value}, {axes}, {step.combiner!r}, {identity_text(step.combiner, step.dtype)})"

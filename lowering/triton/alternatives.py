@@ -29,8 +29,8 @@ from coset.lowering.kernels.kernel import (
 )
 from coset.lowering.planning.scattering import ATOMIC
 from coset.lowering.triton.attention_tiling import SPLITS as PARTS
-from coset.lowering.triton.choice import Choice
-from coset.lowering.triton.launch import Options
+from coset.lowering.triton.choice import KernelChoice
+from coset.lowering.triton.launch import EmitOptions
 from coset.lowering.triton.rows import WHOLE_ROW, power_of_two
 from coset.lowering.triton.scales import without_scales
 from coset.lowering.triton.tiling import SPLITS, multiplied, unit_side
@@ -70,7 +70,7 @@ _OTHER_FORM = 16  # alternatives that multiply 8-bit floats as the default does 
 _LEAST_PART = 256  # of k, or of keys
 
 
-def alternatives(kernel: Computed, default: Choice, options: Options, sizes: Sizes) -> tuple[Choice, ...]:
+def alternatives(kernel: Computed, default: KernelChoice, options: EmitOptions, sizes: Sizes) -> tuple[KernelChoice, ...]:
     """The choices that there are, the `default` of this kernel first; `sizes` of free dims only say which are of use."""
     found = _FAMILIES[type(kernel)](kernel, default, options, sizes)
     return tuple(islice(dict.fromkeys((default, *found)), MOST))
@@ -83,23 +83,23 @@ def _per_thread(elements: int, warps: int, least: int, most: int) -> bool:
 # ---------------------------------------------------------------- index spaces, rows
 
 
-def _pointwise(kernel: Pointwise, default: Choice, _: Options, sizes: Sizes) -> Iterator[Choice]:
+def _pointwise(kernel: Pointwise, default: KernelChoice, _: EmitOptions, sizes: Sizes) -> Iterator[KernelChoice]:
     if default.get("BLOCK") is not None:
         yield from _flat(number_of(kernel.loops, sizes))
         return
     sides = (16, 32, 64, 128)
     for height, width, warps in product(sides, sides, (2, 4, 8)):
         if _per_thread(height * width, warps, 4, 32):
-            yield Choice((("BLOCK_ROWS", height), ("BLOCK_COLUMNS", width)), warps)
+            yield KernelChoice((("BLOCK_ROWS", height), ("BLOCK_COLUMNS", width)), warps)
 
 
-def _flat(total: int) -> Iterator[Choice]:
+def _flat(total: int) -> Iterator[KernelChoice]:
     for block, warps in product(_BLOCKS, (2, 4, 8)):
         if _per_thread(block, warps, 1, 32) and block <= max(_BLOCKS[0], power_of_two(total)):
-            yield Choice((("BLOCK", block),), warps)
+            yield KernelChoice((("BLOCK", block),), warps)
 
 
-def _rows(kernel: Rows | Scan, default: Choice, _: Options, sizes: Sizes) -> Iterator[Choice]:
+def _rows(kernel: Rows | Scan, default: KernelChoice, _: EmitOptions, sizes: Sizes) -> Iterator[KernelChoice]:
     columns = kernel.columns if isinstance(kernel, Rows) else (kernel.column,)
     free = any(not isinstance(loop.extent, int) for loop in columns)
     whole = not free and number_of(columns, sizes) <= default["BLOCK_COLUMNS"]
@@ -112,18 +112,18 @@ def _rows(kernel: Rows | Scan, default: Choice, _: Options, sizes: Sizes) -> Ite
     for height, width, warps in product(heights, widths, some):
         area = height * width
         if height <= most and area <= _TILE and _per_thread(area, warps, 1 if width < 64 else 2, 32 if width < WHOLE_ROW else 64):
-            yield Choice((("BLOCK_ROWS", height), ("BLOCK_COLUMNS", width)), warps)
+            yield KernelChoice((("BLOCK_ROWS", height), ("BLOCK_COLUMNS", width)), warps)
 
 
-def _sort(kernel: Sort, default: Choice, _: Options, sizes: Sizes) -> Iterator[Choice]:
+def _sort(kernel: Sort, default: KernelChoice, _: EmitOptions, sizes: Sizes) -> Iterator[KernelChoice]:
     width = power_of_two(number_of((kernel.column,), sizes))
     most = power_of_two(number_of(kernel.rows, sizes))
     for height, warps in product(_HEIGHTS, _WARPS):
         if height <= most and height * width <= 4096 and _per_thread(height * width, warps, 1, 32):
-            yield Choice((("BLOCK_ROWS", height),), warps)
+            yield KernelChoice((("BLOCK_ROWS", height),), warps)
 
 
-def _scatter(kernel: Scatter, default: Choice, _: Options, sizes: Sizes) -> Iterator[Choice]:
+def _scatter(kernel: Scatter, default: KernelChoice, _: EmitOptions, sizes: Sizes) -> Iterator[KernelChoice]:
     columns = number_of(kernel.columns, sizes)
     if kernel.form == ATOMIC:
         yield from _flat(number_of(kernel.updates, sizes) * columns)
@@ -134,22 +134,22 @@ def _scatter(kernel: Scatter, default: Choice, _: Options, sizes: Sizes) -> Iter
     widths = [each for each in (width // 4, width // 2, width, width * 2) if 1 <= each <= power_of_two(columns)]
     for height, each, warps in product(heights, widths, (1, 2, 4, 8)):
         if _per_thread(height * each, warps, 1, 32):
-            yield Choice(((name, height), ("BLOCK_COLUMNS", each)), warps)
+            yield KernelChoice(((name, height), ("BLOCK_COLUMNS", each)), warps)
 
 
-def _recurrence(kernel: Recurrence, default: Choice, _: Options, sizes: Sizes) -> Iterator[Choice]:
+def _recurrence(kernel: Recurrence, default: KernelChoice, _: EmitOptions, sizes: Sizes) -> Iterator[KernelChoice]:
     width, most = default["BLOCK_COLUMNS"], power_of_two(number_of(kernel.rows, sizes))
     heights = (16, 32, 64) if kernel.dots else (1, 2, 4, 8, 16, 32, 64, 128, 256)
     for height, warps, stages in product(heights, (1, 2, 4, 8), (1, 2, 3, 4)):
         fits = height <= max(most, heights[0]) and _per_thread(height * width, warps, 1, 32)
         if fits and (stages == 1 or default.stages > 1) and (warps >= 4 or not kernel.dots):
-            yield Choice((("BLOCK_ROWS", height), ("BLOCK_COLUMNS", width)), warps, stages)
+            yield KernelChoice((("BLOCK_ROWS", height), ("BLOCK_COLUMNS", width)), warps, stages)
 
 
 # ---------------------------------------------------------------- products
 
 
-def _products(kernel: Product | Grouped, default: Choice, options: Options, sizes: Sizes) -> Iterator[Choice]:
+def _products(kernel: Product | Grouped, default: KernelChoice, options: EmitOptions, sizes: Sizes) -> Iterator[KernelChoice]:
     eights = default.get("EIGHTS")
     if eights is None:
         yield from _tiles(kernel, default, options, sizes, eights=False)
@@ -159,7 +159,7 @@ def _products(kernel: Product | Grouped, default: Choice, options: Options, size
             yield replace(choice, numbers=(*choice.numbers, ("EIGHTS", form)))
 
 
-def _tiles(kernel: Product | Grouped, default: Choice, options: Options, sizes: Sizes, *, eights: bool) -> Iterator[Choice]:
+def _tiles(kernel: Product | Grouped, default: KernelChoice, options: EmitOptions, sizes: Sizes, *, eights: bool) -> Iterator[KernelChoice]:
     """The tiles of products where 8-bit floats are multiplied as such, or wider."""
     kernel, scales = without_scales(kernel, options)
     _, _, unit = multiplied(kernel, eights=eights)
@@ -172,7 +172,7 @@ def _tiles(kernel: Product | Grouped, default: Choice, options: Options, sizes: 
     least = 32 if unit.bits == 8 else 16
     most = 64 if unit is F64 else 256
 
-    def tile(row: tuple[int, ...], splits: int) -> Choice:
+    def tile(row: tuple[int, ...], splits: int) -> KernelChoice:
         height, width, bytes_, warps, stages = row
         depth = max(least, min(bytes_ * 8 // unit.bits, power_of_two(k), scales.block or bytes_ * 8))
         return _tile(unit_side(m, min(height, most)), unit_side(n, min(width, most)), depth, warps, stages, splits)
@@ -201,7 +201,7 @@ def _tiles(kernel: Product | Grouped, default: Choice, options: Options, sizes: 
             yield found if bulk is None else _with_copies(found, bulk)
 
 
-def _copying(choice: Choice, parts: int, processors: int, tiles: int) -> Iterator[Choice]:
+def _copying(choice: KernelChoice, parts: int, processors: int, tiles: int) -> Iterator[KernelChoice]:
     """These tiles by bulk copies: a program for each, and as many as processors hold, where so there are fewer programs than `tiles`."""
     yield _with_copies(choice, 1, parts=parts)
     resident = 1 if choice.warps == 8 else 2
@@ -209,24 +209,24 @@ def _copying(choice: Choice, parts: int, processors: int, tiles: int) -> Iterato
         yield _with_copies(choice, 1, resident, parts=parts)
 
 
-def _with_copies(choice: Choice, bulk: int, resident: int = 0, *, parts: int = 1) -> Choice:
+def _with_copies(choice: KernelChoice, bulk: int, resident: int = 0, *, parts: int = 1) -> KernelChoice:
     return replace(choice, numbers=(*choice.numbers, ("BULK", bulk), ("RESIDENT", resident), ("PARTS", parts)))
 
 
-def _tile(m: int, n: int, k: int, warps: int, stages: int, splits: int) -> Choice:
+def _tile(m: int, n: int, k: int, warps: int, stages: int, splits: int) -> KernelChoice:
     """A tile of a product; without `splits` it is one of those that have none."""
     more = (("SPLITS", splits),) if splits else ()
-    return Choice((("BLOCK_M", m), ("BLOCK_N", n), ("BLOCK_K", k), *more), warps, stages)
+    return KernelChoice((("BLOCK_M", m), ("BLOCK_N", n), ("BLOCK_K", k), *more), warps, stages)
 
 
-def _attention(kernel: Attention, default: Choice, options: Options, sizes: Sizes) -> Iterator[Choice]:
+def _attention(kernel: Attention, default: KernelChoice, options: EmitOptions, sizes: Sizes) -> Iterator[KernelChoice]:
     batch, m, keys, width = (number_of(loops, sizes) for loops in (kernel.batch, kernel.m, kernel.keys, kernel.n))
     splits = default["SPLITS"]
     copied, ahead = (default.get(name) is not None for name in ("BULK", "AHEAD"))
 
-    def choice(height: int, block: int, splits: int, warps: int, stages: int, bulk: int = 0, early: int = 0) -> Choice:
+    def choice(height: int, block: int, splits: int, warps: int, stages: int, bulk: int = 0, early: int = 0) -> KernelChoice:
         more = {"BULK": bulk if copied else None, "AHEAD": early if ahead else None}
-        return Choice.of({"BLOCK_M": height, "BLOCK_N": block, "SPLITS": splits, **more}, warps, stages)
+        return KernelChoice.of({"BLOCK_M": height, "BLOCK_N": block, "SPLITS": splits, **more}, warps, stages)
 
     programs = max(1, batch * -(-m // default["BLOCK_M"]))
     known = all(isinstance(loop.extent, int) for loop in (*kernel.batch, *kernel.m))
@@ -246,7 +246,7 @@ def _attention(kernel: Attention, default: Choice, options: Options, sizes: Size
             yield choice(height, block, splits, warps, stages)
 
 
-def _gradients(kernel: Statistics | Chain, default: Choice, _: Options, sizes: Sizes) -> Iterator[Choice]:
+def _gradients(kernel: Statistics | Chain, default: KernelChoice, _: EmitOptions, sizes: Sizes) -> Iterator[KernelChoice]:
     rows, keys = number_of(kernel.rows, sizes), number_of(kernel.summed[-1:], sizes)
     widths = [power_of_two(number_of(each.n, sizes)) for each in kernel.sums] if isinstance(kernel, Chain) else [0]
 
@@ -257,14 +257,14 @@ def _gradients(kernel: Statistics | Chain, default: Choice, _: Options, sizes: S
     copied = default.get("BULK") is not None
     for height, block, warps, stages in product((64, 128), (16, 32, 64, 128), (4, 8), (3, 2)) if copied else ():
         if fits(height, block, warps):
-            yield Choice((("BLOCK_M", height), ("BLOCK_N", block), ("BULK", 1)), warps, stages)
+            yield KernelChoice((("BLOCK_M", height), ("BLOCK_N", block), ("BULK", 1)), warps, stages)
     for height, block, warps, stages in product((16, 32, 64, 128), (16, 32, 64, 128), (4, 8), (1, 2, 3)):
         if fits(height, block, warps):
             numbers = (("BLOCK_M", height), ("BLOCK_N", block))
-            yield Choice((*numbers, ("BULK", 0)) if copied else numbers, warps, stages)
+            yield KernelChoice((*numbers, ("BULK", 0)) if copied else numbers, warps, stages)
 
 
-_FAMILIES: dict[type[Computed], Callable[..., Iterator[Choice]]] = {
+_FAMILIES: dict[type[Computed], Callable[..., Iterator[KernelChoice]]] = {
     Pointwise: _pointwise, Rows: _rows, Scan: _rows, Sort: _sort, Scatter: _scatter, Product: _products, Grouped: _products,
     Attention: _attention, Statistics: _gradients, Chain: _gradients, Recurrence: _recurrence,
 }  # fmt: skip

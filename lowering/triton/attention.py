@@ -17,32 +17,40 @@ from coset.ir.op import get_op
 from coset.ir.types import BOOL, I64, DType
 from coset.lowering.kernels.addresses import count_of
 from coset.lowering.kernels.kernel import (
-    Apply,
     Attention,
     Buffer,
-    Fold,
+    ColumnFold,
     IndexValue,
     Load,
     Loop,
-    Number,
     Plan,
     Result,
     Rows,
     Scalar,
+    ScalarConstant,
+    ScalarOp,
     Store,
     scalars,
     used_picks,
 )
 from coset.lowering.kernels.renaming import replaced
-from coset.lowering.triton.attention_tiling import Held, Tiling, choose_tiling, for_copies, score_bits, splits_floats, units_of
+from coset.lowering.triton.attention_tiling import (
+    AttentionTiling,
+    SharedMemoryBits,
+    choose_tiling,
+    for_copies,
+    score_bits,
+    splits_floats,
+    units_of,
+)
 from coset.lowering.triton.attention_writer import AttentionWriter
-from coset.lowering.triton.launch import Emission, Options
+from coset.lowering.triton.launch import EmitOptions, EmittedKernel
 from coset.lowering.triton.operand_tiles import is_plain, side_bits
 from coset.lowering.triton.rows import emit_rows
 from coset.lowering.triton.tiling import copied_unit, narrowest, unit_name, unit_of
 
 
-def emit_attention(kernel: Attention, plan: Plan, options: Options, comment: list[str]) -> Emission:
+def emit_attention(kernel: Attention, plan: Plan, options: EmitOptions, comment: list[str]) -> EmittedKernel:
     """One Triton function, or two where the keys are split."""
     query, key = narrowest(kernel.query), narrowest(kernel.key)
     unit = unit_of(query.dtype, key.dtype, kernel.accumulator)
@@ -69,10 +77,10 @@ def emit_attention(kernel: Attention, plan: Plan, options: Options, comment: lis
     stores = {role: Store(load.buffer, load.index, Result(role, kernel.accumulator)) for role, load in loads.items()}
     first = AttentionWriter(replace(kernel, stores=()), plan, options, tiling, comment).emission(stores)
     second = emit_rows(_joined(kernel, parts, loads), plan, options, ["the parts of the keys as one"])
-    return Emission(f"{first.source}\n\n{second.source}", (*first.launches, *second.launches), tuple(scratch.values()), name, choice)
+    return EmittedKernel(f"{first.source}\n\n{second.source}", (*first.launches, *second.launches), tuple(scratch.values()), name, choice)
 
 
-def _for_target(kernel: Attention, plan: Plan, options: Options, tiling: Tiling) -> Tiling:
+def _for_target(kernel: Attention, plan: Plan, options: EmitOptions, tiling: AttentionTiling) -> AttentionTiling:
     """The default tiles. Of scores that need memory for each of their own nothing is known of those beyond the last key."""
     found = _by_copies(kernel, plan, options, tiling)
     reading = any(isinstance(item, Load) for item in scalars(kernel.score))
@@ -80,7 +88,7 @@ def _for_target(kernel: Attention, plan: Plan, options: Options, tiling: Tiling)
     return replace(found, ahead=0) if may else found
 
 
-def _by_copies(kernel: Attention, plan: Plan, options: Options, tiling: Tiling) -> Tiling:
+def _by_copies(kernel: Attention, plan: Plan, options: EmitOptions, tiling: AttentionTiling) -> AttentionTiling:
     """The default tiles where keys or values are read by bulk copies; these where neither can be."""
     units = units_of(kernel)
     if not options.bulk or not all(copied_unit(unit, options) for unit in units):
@@ -96,14 +104,14 @@ def _by_copies(kernel: Attention, plan: Plan, options: Options, tiling: Tiling) 
     return found
 
 
-def _held(kernel: Attention, units: tuple[DType, DType], split: int) -> Held:
+def _held(kernel: Attention, units: tuple[DType, DType], split: int) -> SharedMemoryBits:
     """What shared memory holds of the operands, and of what is read for each score."""
     sides = (kernel.query, units[0]), (kernel.key, units[0]), (kernel.value, units[1])
     query, key, value = (side_bits(side, unit) for side, unit in sides)
-    return Held(query, key, value, score_bits([kernel.score], kernel.m, kernel.keys), split)
+    return SharedMemoryBits(query, key, value, score_bits([kernel.score], kernel.m, kernel.keys), split)
 
 
-def _copying(kernel: Attention, plan: Plan, options: Options, tiling: Tiling) -> tuple[bool, bool]:
+def _copying(kernel: Attention, plan: Plan, options: EmitOptions, tiling: AttentionTiling) -> tuple[bool, bool]:
     """Whether keys, and whether values, of such tiles can be read by bulk copies."""
     writer = AttentionWriter(kernel, plan, options.plain(), replace(tiling, bulk=1), [])
     return bool(writer.key.copies), bool(writer.value.copies)
@@ -113,21 +121,21 @@ def _joined(kernel: Attention, parts: Loop, loads: dict[str, Load]) -> Rows:
     """Parts about a largest score each as the whole about the largest of all."""
     dtype = kernel.accumulator
 
-    def apply(op: str, *operands: Scalar, to: DType = dtype, **attributes: object) -> Apply:
-        return Apply(get_op(f"stablehlo.{op}"), operands, to, tuple(attributes.items()))
+    def apply(op: str, *operands: Scalar, to: DType = dtype, **attributes: object) -> ScalarOp:
+        return ScalarOp(get_op(f"stablehlo.{op}"), operands, to, tuple(attributes.items()))
 
     top = Result("top", dtype)
     same = apply("compare", loads["top"], top, to=BOOL, direction="EQ")  # of -inf too: such parts are 0
-    scale = apply("exponential", apply("select", same, Number(0.0, dtype), apply("subtract", loads["top"], top)))
-    folds = [Fold("top", "maximum", loads["top"], dtype)]
-    folds += [Fold(role, "add", apply("multiply", loads[role], scale), dtype) for role in ("total", "sums")]
+    scale = apply("exponential", apply("select", same, ScalarConstant(0.0, dtype), apply("subtract", loads["top"], top)))
+    folds = [ColumnFold("top", "maximum", loads["top"], dtype)]
+    folds += [ColumnFold(role, "add", apply("multiply", loads[role], scale), dtype) for role in ("total", "sums")]
     total: Scalar = Result("total", dtype)
     keys = count_of(kernel.keys)
     if kernel.safe or not isinstance(keys, int):
-        none = apply("compare", total, Number(0.0, dtype), to=BOOL, direction="EQ")
+        none = apply("compare", total, ScalarConstant(0.0, dtype), to=BOOL, direction="EQ")
         if not kernel.safe:  # the sum over no key is 0, but the mean over keys of which none is seen is NaN
-            none = apply("and", none, apply("compare", IndexValue(keys, I64), Number(0, I64), to=BOOL, direction="EQ"), to=BOOL)
-        total = apply("select", none, Number(1.0, dtype), total)
+            none = apply("and", none, apply("compare", IndexValue(keys, I64), ScalarConstant(0, I64), to=BOOL, direction="EQ"), to=BOOL)
+        total = apply("select", none, ScalarConstant(1.0, dtype), total)
     mean = apply("divide", Result("sums", dtype), total)
     stores = tuple(replace(store, value=replaced(store.value, {"sum": mean})) for store in kernel.stores)
     picks = used_picks(kernel.picks, (store.value for store in stores), ())

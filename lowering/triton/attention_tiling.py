@@ -10,8 +10,8 @@ from coset.ir.dims import symbols
 from coset.ir.types import DType
 from coset.lowering.kernels.addresses import count_of
 from coset.lowering.kernels.kernel import Attention, Load, Loop, Scalar, scalars
-from coset.lowering.triton.choice import Choice
-from coset.lowering.triton.launch import Options
+from coset.lowering.triton.choice import KernelChoice
+from coset.lowering.triton.launch import EmitOptions
 from coset.lowering.triton.rows import power_of_two
 from coset.lowering.triton.tiling import SIDE_COPIED, is_split, unit_of, unit_side
 from coset.lowering.triton.walks import plain_loads
@@ -34,7 +34,7 @@ BARRIERS, _RESERVED = 1024, 1024  # B of shared memory for barriers and for what
 
 
 @dataclass(frozen=True)
-class Tiling:
+class AttentionTiling:
     """A program has `m` queries and `n` keys at a time; queries have room for `d` elements, values for `e`. `bulk`: 1 where keys, values
     and queries are read by bulk copies as far as they can be, 0 where not though some can, None where neither keys nor values can.
     `ahead`: 1 where scores are made one block before they are weighed, 0 where not though they could be, None where they cannot."""
@@ -50,12 +50,12 @@ class Tiling:
     ahead: int | None = None
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> KernelChoice:
         """As what is chosen."""
         numbers = {"BLOCK_M": self.m, "BLOCK_N": self.n, "SPLITS": self.splits, "BULK": self.bulk, "AHEAD": self.ahead}
-        return Choice.of(numbers, self.warps, self.stages)
+        return KernelChoice.of(numbers, self.warps, self.stages)
 
-    def chosen(self, choice: Choice) -> Tiling:
+    def chosen(self, choice: KernelChoice) -> AttentionTiling:
         """The tiles that `choice` says."""
         m, n, splits = (choice[name] for name in ("BLOCK_M", "BLOCK_N", "SPLITS"))
         return replace(
@@ -72,7 +72,7 @@ def score_bits(scores: Sequence[Scalar], rows: Sequence[Loop], keys: Sequence[Lo
 
 
 @dataclass(frozen=True)
-class Held:
+class SharedMemoryBits:
     """Bits that shared memory holds: for an element of queries, keys and values, and for a score by what is read for each of it (masks).
     `split`: for an element of a block of keys or values that is multiplied as several narrower ones."""
 
@@ -82,7 +82,7 @@ class Held:
     score: int
     split: int = 0
 
-    def stages(self, tiling: Tiling, room: int) -> int:
+    def stages(self, tiling: AttentionTiling, room: int) -> int:
         """How many blocks of keys fit into `room` bytes beside the queries; of masks one less is there, as of what is split first, and
         what it is split into takes the place of the queries, which are in registers then."""
         masks = tiling.m * tiling.n * self.score // 8
@@ -93,13 +93,13 @@ class Held:
         return (room - beside + masks) // (each + masks)
 
 
-def splits_floats(kernel: Attention, options: Options) -> bool:
+def splits_floats(kernel: Attention, options: EmitOptions) -> bool:
     """True where its products are several of narrower floats."""
     pairs = (kernel.query, kernel.key), (kernel.value, kernel.value)
     return any(is_split(unit_of(one.dtype, other.dtype, kernel.accumulator), options) for one, other in pairs)
 
 
-def choose_tiling(kernel: Attention, options: Options) -> Tiling:
+def choose_tiling(kernel: Attention, options: EmitOptions) -> AttentionTiling:
     """The tiles: as large as shared memory and registers of a datacenter GPU hold two stages of."""
     batch, m, keys, k, n = (count_of(loops) for loops in (kernel.batch, kernel.m, kernel.keys, kernel.k, kernel.n))
     assert isinstance(k, int) and isinstance(n, int), "an attention's rows have sizes that are known"
@@ -112,7 +112,7 @@ def choose_tiling(kernel: Attention, options: Options) -> Tiling:
         (most, block), _ = _split_tiles(max(d, e))
     rows = unit_side(m, most) if isinstance(m, int) else 64 if narrow else most
     warps = 8 if rows * e >= (64 * 128 if narrow else 64 * 64) and not split else 4
-    whole = Tiling(rows, unit_side(keys, block), d, e, warps)
+    whole = AttentionTiling(rows, unit_side(keys, block), d, e, warps)
     if not options.splits or not isinstance(m, int) or not isinstance(batch, int) or 0 in (m, batch):
         return whole
     programs = batch * -(-m // rows)
@@ -123,7 +123,7 @@ def choose_tiling(kernel: Attention, options: Options) -> Tiling:
     return replace(whole, splits=splits) if splits > 1 else whole
 
 
-def for_copies(tiling: Tiling, kernel: Attention, held: Held, options: Options, *, plain: bool) -> Tiling:
+def for_copies(tiling: AttentionTiling, kernel: Attention, held: SharedMemoryBits, options: EmitOptions, *, plain: bool) -> AttentionTiling:
     """These tiles with keys and values read by bulk copies, as far as shared memory holds them; measured ones where both are, and `plain`:
     as they are multiplied. Of few queries memory is what is waited for: they read by pointers, more blocks ahead."""
     tiles = [replace(tiling, stages=STAGES_COPIED)]
@@ -151,7 +151,7 @@ def _split_tiles(width: int) -> tuple[tuple[int, int], tuple[int, int] | None]:
     return pointed, copied
 
 
-def _measured(tiling: Tiling, kernel: Attention, options: Options) -> Tiling:
+def _measured(tiling: AttentionTiling, kernel: Attention, options: EmitOptions) -> AttentionTiling:
     """The tiles of `_COPIED`, with fewer queries where these do not fill them or the machine."""
     batch, m, keys = (count_of(loops) for loops in (kernel.batch, kernel.m, kernel.keys))
     width = max(tiling.d, tiling.e)

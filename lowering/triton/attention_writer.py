@@ -10,14 +10,14 @@ from coset.ir.dims import Dim, add, ceildiv, multiply, substitute, subtract
 from coset.ir.types import F32
 from coset.lowering.kernels.addresses import count_of, join_loops
 from coset.lowering.kernels.kernel import Attention, Loop, Plan, Scalar, Store, extents_of, reads, writes
-from coset.lowering.triton.attention_tiling import Tiling, units_of
-from coset.lowering.triton.body import Body, function_text, wideness
-from coset.lowering.triton.copies import Side, used_lines
-from coset.lowering.triton.launch import Emission, Launch, Options, Rounding
+from coset.lowering.triton.attention_tiling import AttentionTiling, units_of
+from coset.lowering.triton.body import FunctionBody, function_text, wideness
+from coset.lowering.triton.copies import TileSide, used_lines
+from coset.lowering.triton.launch import EmitOptions, EmittedKernel, Launch, Rounding
 from coset.lowering.triton.operand_tiles import dot_text, operand_tile
 from coset.lowering.triton.pointwise import index_limits
 from coset.lowering.triton.scalars import TYPES, conversion, filling, from_memory, to_memory
-from coset.lowering.triton.scopes import Axis, Scope, Value
+from coset.lowering.triton.scopes import TileAxis, TileScope, Value
 from coset.lowering.triton.scores import all_seen, unscaled
 from coset.lowering.triton.values import Space
 from coset.lowering.triton.walks import dims_of
@@ -31,7 +31,7 @@ _NAMES = """ahead later rows columns query_depth key_depth keys value_keys row_m
 class AttentionWriter:
     """The function of one attention, over tiles of queries."""
 
-    def __init__(self, kernel: Attention, plan: Plan, options: Options, tiling: Tiling, comment: list[str]) -> None:
+    def __init__(self, kernel: Attention, plan: Plan, options: EmitOptions, tiling: AttentionTiling, comment: list[str]) -> None:
         self.kernel, self.options, self.tiling, self.comment = kernel, options, tiling, comment
         values = [*(pick.value for pick in kernel.picks), kernel.query, kernel.key, kernel.score, kernel.value]
         dims = [*dims_of(values, kernel.stores, plan), *([] if kernel.seen is None else [kernel.seen])]
@@ -46,16 +46,16 @@ class AttentionWriter:
         extents = extents_of(kernel) | {"loop:split": tiling.splits}
         ends = [add(self.m, tiling.m), tiling.d, tiling.e, add(self.keys, tiling.n), self.programs]
         wide, self.sizes = wideness(index_limits(plan, (*reads(kernel), *writes(kernel)), dims, extents, ends))
-        self.body = body = Body(plan, options, wide=wide)
+        self.body = body = FunctionBody(plan, options, wide=wide)
         for name in [*_NAMES.split(), *(["row_start"] if tiling.bulk else [])]:
             body.name(name)
-        self.outer = Scope(_ROW | _COLUMN | _DEPTH)
+        self.outer = TileScope(_ROW | _COLUMN | _DEPTH)
         self.scores, self.factor = self._scores()
-        row = Axis("rows", None if isinstance(self.m, int) and self.m % tiling.m == 0 else "row_mask")
-        column = Axis("columns", None if self.n == tiling.e else "column_mask")
+        row = TileAxis("rows", None if isinstance(self.m, int) and self.m % tiling.m == 0 else "row_mask")
+        column = TileAxis("columns", None if self.n == tiling.e else "column_mask")
         deep = self.k != tiling.d
-        self.key_axis, self.value_axis = Axis("keys", None), Axis("value_keys", None)
-        depths = [Axis(f"{side}_depth", f"{side}_depth_mask" if deep else None) for side in ("query", "key")]
+        self.key_axis, self.value_axis = TileAxis("keys", None), TileAxis("value_keys", None)
+        depths = [TileAxis(f"{side}_depth", f"{side}_depth_mask" if deep else None) for side in ("query", "key")]
         self.query, self.key, self.score, self.value, self.result = [
             Space(body, axes, [self.outer], binding, kernel.picks)
             for axes in (
@@ -87,8 +87,8 @@ class AttentionWriter:
     def _copy_operands(self, joined: Sequence[tuple[Loop, ...]]) -> None:
         """Read by bulk copies what can be."""
         kernel, tiling = self.kernel, self.tiling
-        across, inner = Side(joined[1], "BLOCK_M", tiling.m, "row_start"), Side(joined[4], "BLOCK_D", tiling.d, "0")
-        along, broad = Side(joined[3], "BLOCK_N", tiling.n, "start"), Side(joined[2], "BLOCK_E", tiling.e, "0")
+        across, inner = TileSide(joined[1], "BLOCK_M", tiling.m, "row_start"), TileSide(joined[4], "BLOCK_D", tiling.d, "0")
+        along, broad = TileSide(joined[3], "BLOCK_N", tiling.n, "start"), TileSide(joined[2], "BLOCK_E", tiling.e, "0")
         compared = replace(along, start="ahead") if tiling.ahead else along
         for space, scalar, sides in (
             (self.query, kernel.query, (across, inner)),
@@ -110,7 +110,7 @@ class AttentionWriter:
 
     # ------------------------------------------------------------ the function
 
-    def emission(self, parts: dict[str, Store] | None = None) -> Emission:
+    def emission(self, parts: dict[str, Store] | None = None) -> EmittedKernel:
         """`parts`: where the sums, the totals and the largest scores of each part go, where the keys are split."""
         tiling, kernel, lines = self.tiling, self.kernel, self.outer.lines
         accumulator = TYPES[kernel.accumulator.name]
@@ -147,7 +147,7 @@ class AttentionWriter:
         arguments, contracts = self.body.arguments(), self.options.contracts
         numbers, grid = tuple(constexprs), (self.programs,)
         launch = Launch(kernel.name, arguments, grid, numbers, self.sizes, tiling.warps, tiling.stages, contracts)
-        return Emission(source, (launch,))
+        return EmittedKernel(source, (launch,))
 
     def _place(self) -> None:
         """Which queries a program has; where masks are causal those that see most begin first."""
@@ -204,7 +204,7 @@ class AttentionWriter:
                 return [("begin", "end", True)]
         return [("begin", "whole", False), ("whole", "end", True)]
 
-    def _step(self, *, masked: bool) -> Scope:
+    def _step(self, *, masked: bool) -> TileScope:
         """One block of keys."""
         inner = self._entered("start", masked=masked)
         self._multiplied(inner)
@@ -231,7 +231,7 @@ class AttentionWriter:
             f"less = tl.full([BLOCK_M, 1], 1.0, {TYPES[self.kernel.accumulator.name]})",
         ]
 
-    def _step_ahead(self, end: str) -> Scope:
+    def _step_ahead(self, end: str) -> TileScope:
         """One block of keys whose scores are there, and the scores of the next; behind the last one they count for nothing. `less`: what
         the sums so far are worth beside the weights of this block."""
         inner = self._entered("start + BLOCK_N", masked=False)
@@ -252,9 +252,9 @@ class AttentionWriter:
         ]
         return self._left(inner)
 
-    def _entered(self, place: str, *, masked: bool) -> Scope:
+    def _entered(self, place: str, *, masked: bool) -> TileScope:
         """A new scope for the keys of the block at `place`, and the values of that at `start`."""
-        inner = Scope(_ROW | _COLUMN | _DEPTH | _KEY)
+        inner = TileScope(_ROW | _COLUMN | _DEPTH | _KEY)
         for space in self._spaces:
             space.enter(inner)
         self.key_axis.mask, self.value_axis.mask = ("key_mask", "value_mask") if masked else (None, None)
@@ -266,7 +266,7 @@ class AttentionWriter:
         inner.lines += ["key_mask = keys < end", "value_mask = value_keys < end"] if masked else []
         return inner
 
-    def _left(self, inner: Scope) -> Scope:
+    def _left(self, inner: TileScope) -> TileScope:
         for space in self._spaces:
             space.leave()
         return inner
@@ -276,7 +276,7 @@ class AttentionWriter:
         """Those of a block of keys."""
         return self.query, self.key, self.score, self.value
 
-    def _multiplied(self, inner: Scope) -> None:
+    def _multiplied(self, inner: TileScope) -> None:
         """The product of queries and keys, as `dot`."""
         kernel, (unit, _) = self.kernel, units_of(self.kernel)
         query = operand_tile(self.query, kernel.query, "query", ("BLOCK_M", "BLOCK_D"), "depth", unit)
@@ -294,7 +294,7 @@ class AttentionWriter:
         text = text if score.axes == _ROW | _KEY else f"tl.broadcast_to({text}, [BLOCK_M, BLOCK_N])"
         return f'tl.where(key_mask, {text}, float("-inf"))' if masked else text
 
-    def _summed(self, inner: Scope) -> None:
+    def _summed(self, inner: TileScope) -> None:
         """The values of a block by their weights, added to what was summed before, which is worth `less`."""
         _, unit = units_of(self.kernel)
         value = operand_tile(self.value, self.kernel.value, "value", ("BLOCK_N", "BLOCK_E"), "key", unit)

@@ -10,7 +10,7 @@ from coset.lowering.kernels.identifier import identifier
 from coset.lowering.kernels.kernel import Plan
 from coset.lowering.triton.dims import factor_text
 from coset.lowering.triton.helpers import HELPERS
-from coset.lowering.triton.launch import INT32_LIMIT, Argument, Options, Tiles
+from coset.lowering.triton.launch import INT32_LIMIT, Argument, CopyTiles, EmitOptions
 
 _WORDS = "tl triton float int bool range len min max sum abs print mask BLOCK WIDE INDEX"
 RESERVED = frozenset({*keyword.kwlist, *_WORDS.split(), *HELPERS})
@@ -19,16 +19,16 @@ _POINTERS = {"f64": "fp64", "f32": "fp32", "f16": "fp16", "bf16": "bf16", "f8e4m
              "i4": "i8", "i2": "i8", "u4": "u8", "u2": "u8", "f4e2m1fn": "fp32", "f8e8m0fnu": "u8"}  # fmt: skip
 
 
-class Body:
+class FunctionBody:
     """What a Triton function has once: its names and its parameters."""
 
-    def __init__(self, plan: Plan, options: Options, *, wide: bool | None) -> None:
+    def __init__(self, plan: Plan, options: EmitOptions, *, wide: bool | None) -> None:
         """`wide`: offsets need 64 bits, or do not, or (None) `WIDE` says so at launch."""
         self.plan, self.options, self.wide = plan, options, wide
         self.index_type = "INDEX" if wide is None else "tl.int64" if wide else "tl.int32"
         self._names: set[str] = set(RESERVED)
         self.pointers: dict[tuple[str, str], str] = {}  # by buffer and Triton's type of its elements
-        self.copied: dict[tuple[str, int, Tiles, str], str] = {}
+        self.copied: dict[tuple[str, int, CopyTiles, str], str] = {}
         self.begins = dict(options.begins)
         self.numbers: dict[str, str] = {}
 
@@ -45,7 +45,7 @@ class Body:
             self.pointers[key] = self.name(f"{buffer}_ptr")
         return self.pointers[key]
 
-    def tiles(self, buffer: str, begin: int, tiles: Tiles, type: str = "") -> str:
+    def tiles(self, buffer: str, begin: int, tiles: CopyTiles, type: str = "") -> str:
         """The parameter that says where the tiles of a buffer are, from its element `begin` on."""
         key = (buffer, begin, tiles, type or self._element_type(buffer))
         if key not in self.copied:
@@ -93,7 +93,7 @@ def wideness(extents: Sequence[Dim]) -> tuple[bool | None, tuple[Dim, ...]]:
     return (None, left) if left else (False, ())
 
 
-def function_text(body: Body, name: str, comment: Sequence[str], constexprs: Sequence[str], lines: Sequence[str]) -> str:
+def function_text(body: FunctionBody, name: str, comment: Sequence[str], constexprs: Sequence[str], lines: Sequence[str]) -> str:
     """A Triton function: signature, what it does, statements."""
     compile_time = [*constexprs, *(["WIDE"] if body.wide is None else [])]
     parameters = [

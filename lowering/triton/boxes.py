@@ -5,7 +5,7 @@ masks whatever stands anywhere: rows of 26 tables took 157 us that way, and 80 w
 
 from __future__ import annotations
 
-from coset.lowering.kernels.boxes import Box, Frame, cuts_of, in_box
+from coset.lowering.kernels.boxes import Box, StoreFrame, cuts_of, in_box
 from coset.lowering.kernels.kernel import Buffer, Choose, Load, Plan, Pointwise, scalars, values_of
 from coset.lowering.planning.parts import SECTOR
 
@@ -21,7 +21,7 @@ def boxes_of(kernel: Pointwise, plan: Plan) -> list[Pointwise]:
     if len(kernel.stores) != 1 or loads < LESS or sum(isinstance(value, Choose) for value in values) < LESS - 1:
         return []
     (store,) = kernel.stores
-    buffer, frame = plan.buffers[store.buffer], Frame.of(store, kernel.loops)
+    buffer, frame = plan.buffers[store.buffer], StoreFrame.of(store, kernel.loops)
     plain = buffer.strides is None and buffer.order is None and buffer.packed is None
     boxes = cuts_of(store, frame, MOST) if plain and frame is not None else None
     if boxes is None or frame is None or any(_row(box, frame, buffer) < SECTOR for box in boxes):
@@ -34,7 +34,7 @@ def _loads(kernel: Pointwise) -> int:
     return sum(isinstance(value, Load) for value in scalars(*values_of(kernel)))
 
 
-def _row(box: Box, frame: Frame, buffer: Buffer) -> float:
+def _row(box: Box, frame: StoreFrame, buffer: Buffer) -> float:
     """Bytes that lie side by side in a box; of free dims as if there were many."""
     count = 1.0
     for size, whole in reversed(list(zip(frame.moved(box).shape, buffer.shape, strict=True))):

@@ -2,7 +2,7 @@
 makes the products (scores, and what reaches them) anew, and from them the weights of further products. No score is written to memory
 (Dao et al., arXiv:2205.14135, algorithm 4). No two programs write the same element, so that results do not depend on their order.
 
-`Tiles` is what such kernels have in common; `triton_statistics` folds rows in the same way.
+`ChainTiles` is what such kernels have in common; `triton_statistics` folds rows in the same way.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from coset.ir.types import DType
 from coset.lowering.kernels.addresses import count_of, join_loops
 from coset.lowering.kernels.kernel import Chain, Dot, Loop, Plan, Scalar, Statistics, extents_of, reads, stores_by_sum, values_of, writes
 from coset.lowering.triton.attention_tiling import BARRIERS, STAGES_COPIED, score_bits
-from coset.lowering.triton.body import Body, function_text, wideness
-from coset.lowering.triton.choice import Choice
-from coset.lowering.triton.copies import Side, used_lines
-from coset.lowering.triton.launch import Emission, Launch, Options, Rounding
+from coset.lowering.triton.body import FunctionBody, function_text, wideness
+from coset.lowering.triton.choice import KernelChoice
+from coset.lowering.triton.copies import TileSide, used_lines
+from coset.lowering.triton.launch import EmitOptions, EmittedKernel, Launch, Rounding
 from coset.lowering.triton.operand_tiles import dot_text, operand_tile, side_bits
 from coset.lowering.triton.pointwise import index_limits
 from coset.lowering.triton.rows import power_of_two
 from coset.lowering.triton.scalars import TYPES, conversion, from_memory, to_memory
-from coset.lowering.triton.scopes import Axis, Scope, Value
+from coset.lowering.triton.scopes import TileAxis, TileScope, Value
 from coset.lowering.triton.tiling import SIDE_COPIED, copied_unit, narrowest, unit_name, unit_of, unit_side
 from coset.lowering.triton.values import Space
 from coset.lowering.triton.walks import dims_of
@@ -37,7 +37,7 @@ _NAMES = """rows keys value_keys row_mask key_mask value_mask program tile tiles
 
 
 @dataclass(frozen=True)
-class Tiling:
+class ChainTiling:
     """A program has `rows` rows and `block` places of what is summed at a time. `bulk`: 1 where operands are read by bulk copies, 0 where
     not though some could be, None where none can."""
 
@@ -48,14 +48,14 @@ class Tiling:
     bulk: int | None = None
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> KernelChoice:
         """As what is chosen."""
-        return Choice.of({"BLOCK_M": self.rows, "BLOCK_N": self.block, "BULK": self.bulk}, self.warps, self.stages)
+        return KernelChoice.of({"BLOCK_M": self.rows, "BLOCK_N": self.block, "BULK": self.bulk}, self.warps, self.stages)
 
     @staticmethod
-    def chosen(choice: Choice) -> Tiling:
+    def chosen(choice: KernelChoice) -> ChainTiling:
         """The tiles that `choice` says."""
-        return Tiling(choice["BLOCK_M"], choice["BLOCK_N"], choice.warps, choice.stages, choice.get("BULK"))
+        return ChainTiling(choice["BLOCK_M"], choice["BLOCK_N"], choice.warps, choice.stages, choice.get("BULK"))
 
 
 def room(loops: Sequence[Loop]) -> int:
@@ -65,7 +65,7 @@ def room(loops: Sequence[Loop]) -> int:
     return max(16, power_of_two(count))
 
 
-def choose_tiling(kernel: Statistics | Chain) -> Tiling:
+def choose_tiling(kernel: Statistics | Chain) -> ChainTiling:
     """The tiles: what four warps of a datacenter GPU hold in registers, for the widest of the operands and results. They were chosen by
     what compiles without spilling for sm_80, sm_90 and gfx942, not by a clock."""
     sides = [side for dot in kernel.dots for side in (dot.lhs, dot.rhs)]
@@ -80,10 +80,10 @@ def choose_tiling(kernel: Statistics | Chain) -> Tiling:
         most, block = (64, 32) if width <= 128 else (32, 16)
     else:
         most, block = 32, 32 if width <= 64 else 16
-    return Tiling(unit_side(count_of(kernel.rows), most), unit_side(count_of(kernel.summed[-1:]), block))
+    return ChainTiling(unit_side(count_of(kernel.rows), most), unit_side(count_of(kernel.summed[-1:]), block))
 
 
-def emit_chain(kernel: Chain, plan: Plan, options: Options, comment: list[str]) -> Emission:
+def emit_chain(kernel: Chain, plan: Plan, options: EmitOptions, comment: list[str]) -> EmittedKernel:
     """One Triton function."""
     kernel = replace(kernel, dots=narrowed(kernel.dots, kernel.accumulator))
     return ChainWriter(kernel, plan, with_choice(ChainWriter, kernel, plan, options), comment).emission()
@@ -99,7 +99,7 @@ def narrowed(dots: Sequence[Dot], accumulator: DType) -> tuple[Dot, ...]:
     return tuple(found)
 
 
-def with_choice(writer: Callable[..., Tiles], kernel: Statistics | Chain, plan: Plan, options: Options) -> Options:
+def with_choice(writer: Callable[..., ChainTiles], kernel: Statistics | Chain, plan: Plan, options: EmitOptions) -> EmitOptions:
     """`options` with the default choice where they have none: operands are read by bulk copies where the target has such, some can be, and
     shared memory holds two blocks or more."""
     if options.choice is not None:
@@ -120,7 +120,7 @@ def _sides(kernel: Statistics | Chain) -> list[tuple[Scalar, int, DType]]:
     return [(scalar, width, unit or kernel.accumulator) for scalar, width, unit in found]
 
 
-def _for_copies(tiling: Tiling, kernel: Statistics | Chain, options: Options) -> Tiling:
+def _for_copies(tiling: ChainTiling, kernel: Statistics | Chain, options: EmitOptions) -> ChainTiling:
     """These tiles with operands read by bulk copies: as many stages as shared memory holds of what is read for each block, beside what is
     read once. What is read for each score (masks) counts with it."""
     once = sum(room(dot.k) * side_bits(dot.lhs, unit) for dot, (_, _, unit) in zip(kernel.dots, _sides(kernel), strict=False))
@@ -133,12 +133,12 @@ def _for_copies(tiling: Tiling, kernel: Statistics | Chain, options: Options) ->
     return replace(tiling, bulk=1, stages=stages)
 
 
-class Tiles(ABC):
+class ChainTiles(ABC):
     """A Triton function whose programs have rows, and go through what is summed in blocks with the kernel's products of them."""
 
-    def __init__(self, kernel: Statistics | Chain, plan: Plan, options: Options, comment: list[str]) -> None:
+    def __init__(self, kernel: Statistics | Chain, plan: Plan, options: EmitOptions, comment: list[str]) -> None:
         self.choice = options.choice or choose_tiling(kernel).choice
-        self.base, self.options, self.comment, self.tiling = kernel, options.plain(), comment, Tiling.chosen(self.choice)
+        self.base, self.options, self.comment, self.tiling = kernel, options.plain(), comment, ChainTiling.chosen(self.choice)
         bounded = kernel.low is not None or kernel.high is not None
         dims = [*dims_of(values_of(kernel), kernel.stores, plan), *(end for end in (kernel.low, kernel.high) if end is not None)]
         parts, last = (kernel.summed[:-1], kernel.summed[-1:]) if bounded else ((), kernel.summed)
@@ -154,21 +154,21 @@ class Tiles(ABC):
         ends += [add(count_of(kernel.summed), self.tiling.block), *(room(dot.k) for dot in kernel.dots)]
         buffers = (*reads(kernel), *writes(kernel))
         wide, self.sizes = wideness(index_limits(plan, buffers, dims, extents_of(kernel), ends))
-        self.body = Body(plan, self.options, wide=wide)
+        self.body = FunctionBody(plan, self.options, wide=wide)
         for name in [*_NAMES.split(), *(["row_start"] if self.tiling.bulk else [])]:
             self.body.name(name)
-        self.outer, self.inner = Scope(ROW | COLUMN | DEPTH), Scope(ROW | COLUMN | DEPTH | KEY | PART)
+        self.outer, self.inner = TileScope(ROW | COLUMN | DEPTH), TileScope(ROW | COLUMN | DEPTH | KEY | PART)
         rows, tile = self.counts["rows"], self.tiling
-        self.row = Axis("rows", None if isinstance(rows, int) and rows % tile.rows == 0 else "row_mask")
+        self.row = TileAxis("rows", None if isinstance(rows, int) and rows % tile.rows == 0 else "row_mask")
         keys = self.counts["keys"]
         self.whole = isinstance(keys, int) and keys % tile.block == 0
         self.key, self.value_key = (
-            Axis(name, None if self.whole else mask) for name, mask in (("keys", "key_mask"), ("value_keys", "value_mask"))
+            TileAxis(name, None if self.whole else mask) for name, mask in (("keys", "key_mask"), ("value_keys", "value_mask"))
         )
         self.constexprs = [("BLOCK_M", tile.rows), ("BLOCK_N", tile.block)]
         self.score = self.space({"row": self.row, "key": self.key}, keys="keys")
 
-    def space(self, axes: dict[str, Axis], *, keys: str | None = None, loops: Sequence[Loop] = ()) -> Space:
+    def space(self, axes: dict[str, TileAxis], *, keys: str | None = None, loops: Sequence[Loop] = ()) -> Space:
         """An index space with these axes. `keys`: the name of the index of what is summed; `loops`: those of its depth or its columns."""
         scopes = [self.outer] if keys is None and "depth" not in axes else [self.outer, self.inner]  # behind the loop, or before and in it
         found = Space(self.body, axes, scopes, self.binding, self.base.picks)
@@ -184,16 +184,16 @@ class Tiles(ABC):
                 found.number(loops, axes[name].index, frozenset({name}))
         return found
 
-    def along(self, loops: Sequence[Loop], name: str, block: str, *, down: bool = False) -> Axis:
+    def along(self, loops: Sequence[Loop], name: str, block: str, *, down: bool = False) -> TileAxis:
         """A new axis over all of `loops`, as a row, or `down` as a column, whose lines are written; `block` is its size."""
         count, size = count_of(loops), room(loops)
         index = self.body.name(name)
         self.outer.lines.append(f"{index} = {self.body.places(block)}{'[:, None]' if down else '[None, :]'}")
         if count == size:
-            return Axis(index, None)
+            return TileAxis(index, None)
         mask = self.body.name(f"{name}_mask")
         self.outer.lines.append(f"{mask} = {index} < {self.body.text(count)}")
-        return Axis(index, mask)
+        return TileAxis(index, mask)
 
     def block(self, name: str, size: int) -> str:
         """A new compile-time number."""
@@ -206,11 +206,11 @@ class Tiles(ABC):
         is summed, down ("key") or along ("value")."""
         if not self.tiling.bulk:
             return
-        inner, batch, part = Side(tuple(loops), block, room(loops), "0"), self.joined["batch"], self.joined["part"]
+        inner, batch, part = TileSide(tuple(loops), block, room(loops), "0"), self.joined["batch"], self.joined["part"]
         if of == "row":
-            space.copy(scalar, batch, (Side(self.joined["rows"], "BLOCK_M", self.tiling.rows, "row_start"), inner))
+            space.copy(scalar, batch, (TileSide(self.joined["rows"], "BLOCK_M", self.tiling.rows, "row_start"), inner))
             return
-        summed = Side(self.joined["keys"], "BLOCK_N", self.tiling.block, "start")
+        summed = TileSide(self.joined["keys"], "BLOCK_N", self.tiling.block, "start")
         space.copy(scalar, (*batch, *part), (inner, summed) if of == "key" else (summed, inner))
 
     # ------------------------------------------------------------ lines
@@ -280,10 +280,10 @@ class Tiles(ABC):
         return self.score.line(text if self.key.mask is None else f"tl.where({self.key.mask}, {text}, {outside})", BOTH, hint).text
 
     @abstractmethod
-    def emission(self) -> Emission:
+    def emission(self) -> EmittedKernel:
         """The function and its launch."""
 
-    def emission_of(self, lines: Sequence[str]) -> Emission:
+    def emission_of(self, lines: Sequence[str]) -> EmittedKernel:
         """The function of these lines and its launch."""
         name, contracts = self.base.name, self.options.contracts
         lines = used_lines(lines) if self.tiling.bulk else lines
@@ -292,17 +292,17 @@ class Tiles(ABC):
         launch = Launch(name, arguments, (self.programs,), numbers, self.sizes, tiling.warps, tiling.stages, contracts=contracts)
         first = self.base.dots[0]
         unit = unit_of(first.lhs.dtype, first.rhs.dtype, self.base.accumulator) or self.base.accumulator
-        return Emission(source, (launch,), unit=unit_name(first.lhs.dtype, first.rhs.dtype, unit, self.options), choice=self.choice)
+        return EmittedKernel(source, (launch,), unit=unit_name(first.lhs.dtype, first.rhs.dtype, unit, self.options), choice=self.choice)
 
 
-class ChainWriter(Tiles):
+class ChainWriter(ChainTiles):
     """The function of a `Chain`."""
 
-    def __init__(self, kernel: Chain, plan: Plan, options: Options, comment: list[str]) -> None:
+    def __init__(self, kernel: Chain, plan: Plan, options: EmitOptions, comment: list[str]) -> None:
         super().__init__(kernel, plan, options, comment)
         self.kernel = kernel
 
-    def emission(self) -> Emission:
+    def emission(self) -> EmittedKernel:
         """The function and its launch."""
         lines, accumulator = self.outer.lines, TYPES[self.kernel.accumulator.name]
         self.place()

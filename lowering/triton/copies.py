@@ -15,7 +15,7 @@ from coset.lowering.kernels.addresses import address, terms_of
 from coset.lowering.kernels.index_arithmetic import is_natural, is_positive, linear
 from coset.lowering.kernels.kernel import Buffer, Load, Loop
 from coset.lowering.triton.dims import split_index
-from coset.lowering.triton.launch import INT32_LIMIT, Tiles
+from coset.lowering.triton.launch import INT32_LIMIT, CopyTiles
 
 COPIED = frozenset({"f16", "bf16", "f32", "i8", "u8", "i16", "u16", "i32", "u32", "f8e4m3fn", "f8e5m2", "f8e8m0fnu"})
 """Element types in memory that are copied: a matrix unit takes them, or what is made of them in registers."""
@@ -24,7 +24,7 @@ _RANK, _BOX, _STRIDE = 5, 256, 2**43  # dims, elements of a block along one, bit
 
 
 @dataclass(frozen=True)
-class Side:
+class TileSide:
     """A side of a tile: it runs along the last of `loops`, `size` elements (the constexpr `block`) from the place `start` on, which is
     that of the tile among all indices of the loops."""
 
@@ -51,7 +51,7 @@ class Copy:
 
     buffer: str
     begin: int
-    tiles: Tiles
+    tiles: CopyTiles
     places: tuple[Dim | str, ...]
     shape: tuple[str, str]
     turned: bool
@@ -65,7 +65,12 @@ class Copy:
 
 
 def copy_of(
-    load: Load, buffer: Buffer, binding: Mapping[str, Dim], single: Sequence[Loop], sides: tuple[Side, Side], names: Mapping[str, str]
+    load: Load,
+    buffer: Buffer,
+    binding: Mapping[str, Dim],
+    single: Sequence[Loop],
+    sides: tuple[TileSide, TileSide],
+    names: Mapping[str, str],
 ) -> Copy | None:
     """A load over the two `sides` of a tile, of which the first one's elements are the rows, as a copy; None where no descriptor says it.
     `single`: loops of which a tile has one index. `binding`: what the kernel's loops are over these and the sides' loops."""
@@ -92,7 +97,7 @@ def copy_of(
     if len(loops) > _RANK or max(side.size for side in sides) > _BOX or inner.size * bits < ALIGNED:
         return None
     block: tuple[int | str, ...] = (*(1 for _ in loops[:-2]), outer.block, inner.block)
-    tiles = Tiles(tuple(loop.extent for loop in loops), tuple(strides[loop] for loop in loops), block)
+    tiles = CopyTiles(tuple(loop.extent for loop in loops), tuple(strides[loop] for loop in loops), block)
     places = tuple(texts.get(loop.name, loop.index) for loop in loops)
     return Copy(load.buffer, begin, tiles, places, (outer.block, inner.block), turned=unit == 0)
 

@@ -11,18 +11,18 @@ from coset.ir.dims import Dim, add, ceildiv, floordiv, multiply, product
 from coset.ir.types import I64
 from coset.lowering.kernels.addresses import span, strides_of
 from coset.lowering.kernels.kernel import Buffer, Grouped, Load, Plan
-from coset.lowering.triton.body import Body, function_text, wideness
-from coset.lowering.triton.launch import Emission, Launch, Options
+from coset.lowering.triton.body import FunctionBody, function_text, wideness
+from coset.lowering.triton.launch import EmitOptions, EmittedKernel, Launch
 from coset.lowering.triton.operand_tiles import held_bits
 from coset.lowering.triton.product import ProductWriter, chosen_eights
 from coset.lowering.triton.rows import power_of_two
-from coset.lowering.triton.scales import Scales, without_scales
+from coset.lowering.triton.scales import SumScales, without_scales
 from coset.lowering.triton.tiling import Tiling, choose_tiling, copied_unit, for_copies, multiplied, unit_name
 
 _NAMES = "groups first_rows last_rows tiles upto before start_row end_row tile_m tile_n depth"
 
 
-def emit_grouped(kernel: Grouped, plan: Plan, options: Options, comment: list[str]) -> Emission:
+def emit_grouped(kernel: Grouped, plan: Plan, options: EmitOptions, comment: list[str]) -> EmittedKernel:
     """Two Triton functions."""
     kernel, scales = without_scales(kernel, options)
     eights = chosen_eights(kernel, options)
@@ -44,15 +44,15 @@ def emit_grouped(kernel: Grouped, plan: Plan, options: Options, comment: list[st
     first = _starts(kernel, plan, starts, groups, count)
     second = _Writer(kernel, plan, options, tiling, comment, starts, groups, scales).emission()
     name = unit_name(lhs.dtype, rhs.dtype, unit, options)
-    return Emission(f"{first.source}\n\n{second.source}", (*first.launches, *second.launches), (starts,), name, choice)
+    return EmittedKernel(f"{first.source}\n\n{second.source}", (*first.launches, *second.launches), (starts,), name, choice)
 
 
-def _starts(kernel: Grouped, plan: Plan, starts: Buffer, groups: int, count: Dim) -> Emission:
+def _starts(kernel: Grouped, plan: Plan, starts: Buffer, groups: int, count: Dim) -> EmittedKernel:
     """The first row of each group, and after the last one the number of rows."""
     key = kernel.key
     assert isinstance(key, Load), "groups that ascend are in memory"
     wide, sizes = wideness([span(plan.buffers[key.buffer]), add(count, 1)])
-    body = Body(plan, Options(), wide=wide)
+    body = FunctionBody(plan, EmitOptions(), wide=wide)
     for name in ("group", "first", "GROUPS"):
         body.name(name)
     (step,) = strides_of(plan.buffers[key.buffer])
@@ -64,12 +64,20 @@ def _starts(kernel: Grouped, plan: Plan, starts: Buffer, groups: int, count: Dim
     name = f"{kernel.name}_starts_of_groups"
     constexprs = (("GROUPS", power_of_two(groups + 1)),)
     source = function_text(body, name, ["where the rows of each group begin"], ["GROUPS"], lines)
-    return Emission(source, (Launch(name, body.arguments(), (1,), constexprs, sizes),))
+    return EmittedKernel(source, (Launch(name, body.arguments(), (1,), constexprs, sizes),))
 
 
 class _Writer(ProductWriter):
     def __init__(
-        self, kernel: Grouped, plan: Plan, options: Options, tiling: Tiling, comment: list[str], starts: Buffer, groups: int, scales: Scales
+        self,
+        kernel: Grouped,
+        plan: Plan,
+        options: EmitOptions,
+        tiling: Tiling,
+        comment: list[str],
+        starts: Buffer,
+        groups: int,
+        scales: SumScales,
     ) -> None:
         self.groups = groups
         super().__init__(kernel, plan, options, tiling, comment, scales)

@@ -12,12 +12,12 @@ from coset.ir.dims import evaluate
 from coset.lowering.kernels.kernel import Buffer, Plan
 from coset.lowering.triton.body import RESERVED
 from coset.lowering.triton.helpers import helper_text, helpers_of
-from coset.lowering.triton.launch import Emission, Launch
+from coset.lowering.triton.launch import EmittedKernel, Launch
 
 _LEFT_OUT = {tokenize.COMMENT, tokenize.NL, tokenize.ENCODING, tokenize.ENDMARKER}
 
 
-def key_of(emission: Emission, plan: Plan, sizes: Mapping[str, int]) -> str:
+def key_of(emission: EmittedKernel, plan: Plan, sizes: Mapping[str, int]) -> str:
     """The key of a kernel by its default emission, with free dims of these `sizes`: equal kernels of two programs have one key."""
     buffers = {**plan.buffers, **{buffer.name: buffer for buffer in emission.scratch}}
     launches = [_launch(launch, buffers, sizes) for launch in emission.launches]

@@ -8,7 +8,7 @@ from enum import Enum
 
 from coset.ir.dims import Dim, evaluate
 from coset.lowering.kernels.kernel import Buffer
-from coset.lowering.triton.choice import STAGES, WARPS, Choice, Choices, Chosen
+from coset.lowering.triton.choice import STAGES, WARPS, KernelChoice, KernelChoices, MeasuredChoice
 
 INT32_LIMIT = 2**31
 
@@ -22,7 +22,7 @@ class Rounding(Enum):
 
 
 @dataclass(frozen=True)
-class Options:
+class EmitOptions:
     """What the user allows: `tf32` lets products of f32 use tensor cores with 10 bits of fraction; else `bf16x6` makes them six products
     of bf16, where the target has no faster way to multiply f32 in full and sums may be in another order. `splits`: a product may keep
     the sums of parts in memory of its own. `choices`: numbers of tiles and launches of kernels that were tuned."""
@@ -33,14 +33,14 @@ class Options:
     processors: int = 132  # streaming multiprocessors (or compute units) that a grid should fill
     cache: int = 0  # bytes of a cache that all of these share; 0: none is counted on
     splits: bool = True
-    choices: Choices | None = field(default=None, hash=False)
-    choice: Choice | None = None  # for the kernel at hand; a part of it that is a kernel of its own has none
+    choices: KernelChoices | None = field(default=None, hash=False)
+    choice: KernelChoice | None = None  # for the kernel at hand; a part of it that is a kernel of its own has none
     bulk: int = 0  # bytes of shared memory of a program, where operands may be read by bulk copies; 0: the target has no such copies
     eights: int | None = None  # products of 8-bit floats that the matrix units may add before f32 takes the sum on, a power of two; 0: they
     # add in f32; None: they multiply no such floats, which become f16
     begins: tuple[tuple[str, int], ...] = ()  # of the kernel at hand: elements of buffers that its pointers are moved by
 
-    def plain(self) -> Options:
+    def plain(self) -> EmitOptions:
         """For a part of a kernel that is not what is chosen for."""
         return replace(self, choice=None)
 
@@ -56,7 +56,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Tiles:
+class CopyTiles:
     """How bulk copies see a buffer: a tensor of this `shape` and these `strides`, in elements (the last one 1, the others multiples of 16
     bytes), of which one copy brings a `block`: numbers, or names of the launch's constexprs. What lies outside of the shape is 0."""
 
@@ -79,7 +79,7 @@ class Argument:
     buffer: str | None = None
     dim: Dim = 0
     begin: int = 0  # elements of the buffer before that to which the pointer points
-    tiles: Tiles | None = None
+    tiles: CopyTiles | None = None
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,9 @@ class Launch:
     extents: tuple[Dim, ...] = ()
     num_warps: int = WARPS
     num_stages: int = STAGES
-    contracts: bool = True  # see `Options`
+    contracts: bool = True  # see `EmitOptions`
 
-    def block(self, tiles: Tiles) -> tuple[int, ...]:
+    def block(self, tiles: CopyTiles) -> tuple[int, ...]:
         """The block of one copy as numbers."""
         numbers = dict(self.constexprs)
         return tuple(numbers[size] if isinstance(size, str) else size for size in tiles.block)
@@ -124,7 +124,7 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class Emission:
+class EmittedKernel:
     """A kernel of the plan as Triton functions: their source (helpers and imports left out), their launches in order, and the
     buffers that they need between them (`scratch`: written and read here only). `unit`: what a product's operands are multiplied as, a
     dtype or tf32; empty where nothing is. `choice`: what it was made with, the default or another; `chosen`: as `Options.choices` say."""
@@ -133,5 +133,5 @@ class Emission:
     launches: tuple[Launch, ...]
     scratch: tuple[Buffer, ...] = field(default=())
     unit: str = ""
-    choice: Choice | None = None
-    chosen: Chosen | None = None
+    choice: KernelChoice | None = None
+    chosen: MeasuredChoice | None = None

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from coset.ir.op import get_op
 from coset.ir.types import F32, F64, DType
-from coset.lowering.kernels.kernel import Apply, Fold, Number, Result, Rows, Scalar, scalars
+from coset.lowering.kernels.kernel import ColumnFold, Result, Rows, Scalar, ScalarConstant, ScalarOp, scalars
 from coset.lowering.kernels.renaming import over
 
 _FLOATS = (F32, F64)
@@ -23,7 +23,7 @@ _FLOATS = (F32, F64)
 class Exponentials:
     """The fold of `fold` sums exp(value - largest), where the fold `largest` is the largest `value`."""
 
-    fold: Fold
+    fold: ColumnFold
     value: Scalar
     largest: str
 
@@ -32,7 +32,7 @@ class Exponentials:
 class Squares:
     """The fold of `fold` sums (value - center)^2; `center` is made of folds and numbers."""
 
-    fold: Fold
+    fold: ColumnFold
     value: Scalar
     center: Scalar
 
@@ -40,10 +40,10 @@ class Squares:
 Online = Exponentials | Squares
 
 
-def online(fold: Fold, folds: Iterable[Fold]) -> Online | None:
+def online(fold: ColumnFold, folds: Iterable[ColumnFold]) -> Online | None:
     """How `fold` is made in the pass of the folds that it needs, or None where it takes a pass of its own."""
     value = fold.value
-    if fold.combiner != "add" or fold.dtype not in _FLOATS or not isinstance(value, Apply) or value.dtype is not fold.dtype:
+    if fold.combiner != "add" or fold.dtype not in _FLOATS or not isinstance(value, ScalarOp) or value.dtype is not fold.dtype:
         return None
     if value.op.name == "stablehlo.exponential":
         off = _difference(value.operands[0], fold.dtype)
@@ -58,7 +58,7 @@ def online(fold: Fold, folds: Iterable[Fold]) -> Online | None:
     return None
 
 
-def walks(folds: Sequence[Fold], *, contracts: bool) -> tuple[list[list[Fold]], dict[str, Online]]:
+def walks(folds: Sequence[ColumnFold], *, contracts: bool) -> tuple[list[list[ColumnFold]], dict[str, Online]]:
     """The folds by the walk over a row that makes them: behind those of the folds that they need, or (`contracts`) in the same one, and how
     these are made."""
     together: dict[str, Online] = {}
@@ -72,7 +72,7 @@ def walks(folds: Sequence[Fold], *, contracts: bool) -> tuple[list[list[Fold]], 
     return [[fold for fold in folds if level[fold.name] == at] for at in sorted(set(level.values()))], together
 
 
-def kept_tiles(folds: Sequence[Fold], *, contracts: bool) -> int:
+def kept_tiles(folds: Sequence[ColumnFold], *, contracts: bool) -> int:
     """How many values of each place a walk over a row hands on from tile to tile at most: one of each fold, and the mean beside squares."""
     passes, together = walks(folds, contracts=contracts)
     return max((sum(1 + isinstance(together.get(fold.name), Squares) for fold in each) for each in passes), default=0)
@@ -87,17 +87,19 @@ def with_reciprocals(kernel: Rows) -> Rows:
     done: dict[int, Scalar] = {}
     for value in scalars(*(store.value for store in kernel.element_stores)):
         now = over(value, done)
-        if isinstance(now, Apply) and now.op.name == "stablehlo.divide" and now.dtype is F32:
+        if isinstance(now, ScalarOp) and now.op.name == "stablehlo.divide" and now.dtype is F32:
             top, bottom = now.operands
             if isinstance(bottom, Result) and bottom.name in sums:
-                now = replace(now, op=get_op("stablehlo.multiply"), operands=(top, replace(now, operands=(Number(1.0, F32), bottom))))
+                now = replace(
+                    now, op=get_op("stablehlo.multiply"), operands=(top, replace(now, operands=(ScalarConstant(1.0, F32), bottom)))
+                )
         done[id(value)] = now
     return replace(kernel, element_stores=tuple(replace(store, value=done[id(store.value)]) for store in kernel.element_stores))
 
 
 def _difference(value: Scalar, dtype: DType) -> tuple[Scalar, Scalar] | None:
     """The two sides of a subtraction in `dtype`."""
-    if not isinstance(value, Apply) or value.op.name != "stablehlo.subtract" or value.dtype is not dtype:
+    if not isinstance(value, ScalarOp) or value.op.name != "stablehlo.subtract" or value.dtype is not dtype:
         return None
     return value.operands[0], value.operands[1]
 
@@ -110,7 +112,7 @@ def _is_free(value: Scalar) -> bool:
 def _is_of_rows(value: Scalar) -> bool:
     """True for what is made of folds and numbers alone."""
     items = list(scalars(value))
-    return any(isinstance(item, Result) for item in items) and all(isinstance(item, (Result, Number, Apply)) for item in items)
+    return any(isinstance(item, Result) for item in items) and all(isinstance(item, (Result, ScalarConstant, ScalarOp)) for item in items)
 
 
 def results_in(value: Scalar) -> set[str]:

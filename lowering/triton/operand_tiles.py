@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coset.ir.types import DTYPES, F32, F64, I8, DType
 from coset.lowering.kernels.kernel import Grouped, Load, Product, Scalar
-from coset.lowering.triton.launch import Options
+from coset.lowering.triton.launch import EmitOptions
 from coset.lowering.triton.scalars import EIGHTS, TYPES, beside, conversion, filling, from_bits
 from coset.lowering.triton.scopes import Value
 from coset.lowering.triton.tiling import is_eight
@@ -73,7 +73,7 @@ def _tile_of_eights(space: Space, scalar: Scalar, side: str, block: tuple[str, s
     return value
 
 
-def dot_text(left: Value, right: Value, total: str | None, unit: DType, options: Options) -> str:
+def dot_text(left: Value, right: Value, total: str | None, unit: DType, options: EmitOptions) -> str:
     """The product of two tiles by the matrix unit, added to `total`."""
     more = "" if total is None else f", {total}"
     if unit in _SUMS:  # up to Triton 3.7 it is not taken from what is added to

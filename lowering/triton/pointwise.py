@@ -9,11 +9,11 @@ from itertools import accumulate
 from coset.ir.dims import Dim, add, ceildiv, product, subtract
 from coset.lowering.kernels.addresses import join_loops, largest_index, span
 from coset.lowering.kernels.kernel import Loop, Plan, Pointwise, extents_of, reads, writes
-from coset.lowering.triton.body import Body, function_text, wideness
+from coset.lowering.triton.body import FunctionBody, function_text, wideness
 from coset.lowering.triton.boxes import boxes_of
-from coset.lowering.triton.choice import Choice
-from coset.lowering.triton.launch import Emission, Launch, Options
-from coset.lowering.triton.scopes import Axis, Scope
+from coset.lowering.triton.choice import KernelChoice
+from coset.lowering.triton.launch import EmitOptions, EmittedKernel, Launch
+from coset.lowering.triton.scopes import TileAxis, TileScope
 from coset.lowering.triton.transposed import TILE, across, emit_transposed
 from coset.lowering.triton.values import Space
 from coset.lowering.triton.walks import dims_of
@@ -28,12 +28,12 @@ def block_size(total: Dim, processors: int) -> int:
     return next((block for block in (1024, 512) if total >= block * processors * 4), 256)
 
 
-def flat_choice(block: int) -> Choice:
+def flat_choice(block: int) -> KernelChoice:
     """The choice of a kernel over one index space: so many elements a program."""
-    return Choice((("BLOCK", block),))
+    return KernelChoice((("BLOCK", block),))
 
 
-def emit_pointwise(kernel: Pointwise, plan: Plan, options: Options, comment: list[str]) -> Emission:
+def emit_pointwise(kernel: Pointwise, plan: Plan, options: EmitOptions, comment: list[str]) -> EmittedKernel:
     """One Triton function that gives every element of the kernel's stores."""
     total = product(loop.extent for loop in kernel.loops)
     dims = dims_of([pick.value for pick in kernel.picks], kernel.stores, plan)
@@ -44,7 +44,7 @@ def emit_pointwise(kernel: Pointwise, plan: Plan, options: Options, comment: lis
     block = default if row is not None else choice["BLOCK"]
     extents = extents_of(kernel)
     wide, sizes = wideness(index_limits(plan, (*reads(kernel), *writes(kernel)), dims, extents, [add(total, 4 * block)]))
-    body = Body(plan, options, wide=wide)
+    body = FunctionBody(plan, options, wide=wide)
     if row is not None:
         return emit_transposed(kernel, body, loops, row, binding, comment, sizes, choice)
     start = "tl.program_id(0)" if wide is False else f"tl.program_id(0).to({body.index_type})"
@@ -55,16 +55,16 @@ def emit_pointwise(kernel: Pointwise, plan: Plan, options: Options, comment: lis
         lines, programs = _flat(kernel, loops, binding, body, start, block, "mask"), ceildiv(total, block)
     source = function_text(body, kernel.name, comment, ["BLOCK"], lines)
     launch = Launch(kernel.name, body.arguments(), (programs,), choice.numbers, sizes, choice.warps, choice.stages, options.contracts)
-    return Emission(source, (launch,), choice=choice)
+    return EmittedKernel(source, (launch,), choice=choice)
 
 
 def _flat(
-    kernel: Pointwise, loops: Sequence[Loop], binding: Mapping[str, Dim], body: Body, program: str, block: int, mask: str
+    kernel: Pointwise, loops: Sequence[Loop], binding: Mapping[str, Dim], body: FunctionBody, program: str, block: int, mask: str
 ) -> list[str]:
     """The statements of one block of a kernel over its joined `loops`: the block whose number `program` says."""
-    total, flat, scope = product(loop.extent for loop in loops), body.name("offsets"), Scope(_AXES)
+    total, flat, scope = product(loop.extent for loop in loops), body.name("offsets"), TileScope(_AXES)
     whole = isinstance(total, int) and total % block == 0
-    space = Space(body, {"all": Axis(flat, None if whole else mask)}, [scope], binding, kernel.picks)
+    space = Space(body, {"all": TileAxis(flat, None if whole else mask)}, [scope], binding, kernel.picks)
     space.number(loops, flat, _AXES)
     scope.lines.append(f"{flat} = {program} * BLOCK + tl.arange(0, BLOCK)")
     if not whole:
@@ -74,7 +74,7 @@ def _flat(
     return scope.lines
 
 
-def _in_boxes(boxes: Sequence[Pointwise], body: Body, start: str, block: int) -> tuple[list[str], Dim]:
+def _in_boxes(boxes: Sequence[Pointwise], body: FunctionBody, start: str, block: int) -> tuple[list[str], Dim]:
     """The statements of programs that go through one box after the other, and how many programs there are."""
     program = body.name("program")
     counts = [ceildiv(product(loop.extent for loop in box.loops), block) for box in boxes]

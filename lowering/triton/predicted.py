@@ -34,8 +34,8 @@ from coset.lowering.kernels.kernel import (
     loops_of,
 )
 from coset.lowering.planning.traffic import kernel_traffic
-from coset.lowering.triton.choice import Choice
-from coset.lowering.triton.launch import Options
+from coset.lowering.triton.choice import KernelChoice
+from coset.lowering.triton.launch import EmitOptions
 from coset.lowering.triton.rereading import fetched_again
 from coset.lowering.triton.rows import power_of_two
 from coset.lowering.triton.scales import without_scales
@@ -56,7 +56,7 @@ class _Share:
     resident: int
 
 
-def predicted(kernel: Computed, plan: Plan, choice: Choice, options: Options, target: Target, sizes: Mapping[str, int]) -> float:
+def predicted(kernel: Computed, plan: Plan, choice: KernelChoice, options: EmitOptions, target: Target, sizes: Mapping[str, int]) -> float:
     """Seconds of a kernel with these numbers on a target; only beside those of its other alternatives do they mean something."""
     launch = target.numbers.get("launch")
     share = None
@@ -75,7 +75,7 @@ def predicted(kernel: Computed, plan: Plan, choice: Choice, options: Options, ta
 
 
 def _multiplying(
-    kernel: Product | Grouped | Attention, choice: Choice, options: Options, target: Target, sizes: Mapping[str, int]
+    kernel: Product | Grouped | Attention, choice: KernelChoice, options: EmitOptions, target: Target, sizes: Mapping[str, int]
 ) -> _Share | None:
     """A program of a product or an attention; None where no rate of products is known."""
     batch, m, n, k = (number_of(loops, sizes) for loops in (kernel.batch, kernel.m, kernel.n, kernel.k))
@@ -98,7 +98,7 @@ def _multiplying(
     return _share(flop, bytes_, programs, unit, choice, target)
 
 
-def _retracing(kernel: Statistics | Chain, choice: Choice, target: Target, sizes: Mapping[str, int]) -> _Share | None:
+def _retracing(kernel: Statistics | Chain, choice: KernelChoice, target: Target, sizes: Mapping[str, int]) -> _Share | None:
     """A program of the gradients of an attention, as if no mask bounded what it sums over: it goes through all of that for its rows."""
     batch, rows, summed = (number_of(loops, sizes) for loops in (kernel.batch, kernel.rows, kernel.summed))
     height, places = choice["BLOCK_M"], _padded(summed, choice["BLOCK_N"])
@@ -110,7 +110,7 @@ def _retracing(kernel: Statistics | Chain, choice: Choice, target: Target, sizes
     return _share(flop, bytes_, batch * -(-rows // height), unit, choice, target)
 
 
-def _share(flop: float, bytes_: float, programs: int, unit: DType, choice: Choice, target: Target) -> _Share | None:
+def _share(flop: float, bytes_: float, programs: int, unit: DType, choice: KernelChoice, target: Target) -> _Share | None:
     """A program that multiplies this much in `unit` and reads so many bytes that others read, too."""
     rates = target.kernels["matmul"].rates if "matmul" in target.kernels else {}
     rate = rates.get(unit.name, rates.get("*"))
@@ -120,7 +120,7 @@ def _share(flop: float, bytes_: float, programs: int, unit: DType, choice: Choic
     return _Share(seconds, programs, max(1, min(_SIDES, THREADS // (32 * choice.warps))))
 
 
-def _moving(kernel: Computed, plan: Plan, choice: Choice, options: Options, target: Target, sizes: Mapping[str, int]) -> _Share:
+def _moving(kernel: Computed, plan: Plan, choice: KernelChoice, options: EmitOptions, target: Target, sizes: Mapping[str, int]) -> _Share:
     """A program of a kernel that waits for memory: its share of the bytes is that of its tile in the index space."""
     numbers = dict(choice.numbers)
     if isinstance(kernel, (Rows, Scan)):

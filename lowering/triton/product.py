@@ -16,7 +16,7 @@ from coset.ir.types import F32, DType
 from coset.lowering.kernels.addresses import join_loops
 from coset.lowering.kernels.kernel import (
     Buffer,
-    Fold,
+    ColumnFold,
     Grouped,
     Load,
     Loop,
@@ -30,15 +30,15 @@ from coset.lowering.kernels.kernel import (
     used_picks,
     writes,
 )
-from coset.lowering.triton.body import Body, function_text, wideness
-from coset.lowering.triton.copies import Copy, Side, used_lines
-from coset.lowering.triton.launch import Emission, Launch, Options
+from coset.lowering.triton.body import FunctionBody, function_text, wideness
+from coset.lowering.triton.copies import Copy, TileSide, used_lines
+from coset.lowering.triton.launch import EmitOptions, EmittedKernel, Launch
 from coset.lowering.triton.operand_tiles import dot_text, held_bits, is_plain, operand_tile
 from coset.lowering.triton.pointwise import index_limits
 from coset.lowering.triton.rows import emit_rows
 from coset.lowering.triton.scalars import TYPES, filling
-from coset.lowering.triton.scales import NO_SCALES, Scales, without_scales
-from coset.lowering.triton.scopes import Axis, Scope, Value
+from coset.lowering.triton.scales import NO_SCALES, SumScales, without_scales
+from coset.lowering.triton.scopes import TileAxis, TileScope, Value
 from coset.lowering.triton.tiling import (
     Tiling,
     choose_tiling,
@@ -62,7 +62,7 @@ _NAMES = """rows columns step left_k right_k row_mask column_mask left_mask righ
 _COPYING = "row_start column_start work later programs halves"  # names that only bulk copies need
 
 
-def emit_product(kernel: Product, plan: Plan, options: Options, comment: list[str]) -> Emission:
+def emit_product(kernel: Product, plan: Plan, options: EmitOptions, comment: list[str]) -> EmittedKernel:
     """One Triton function, or two where k is split."""
     kernel, scales = without_scales(kernel, options)
     eights = chosen_eights(kernel, options)
@@ -89,21 +89,21 @@ def emit_product(kernel: Product, plan: Plan, options: Options, comment: list[st
     plan = replace(plan, buffers={**plan.buffers, parts_name: scratch})
     whole = Result("sum", kernel.accumulator)
     first = ProductWriter(replace(kernel, stores=(Store(parts_name, index, whole),)), plan, options, tiling, comment, scales).emission()
-    fold = Fold("sum", "add", Load(parts_name, index, kernel.accumulator), kernel.accumulator)
+    fold = ColumnFold("sum", "add", Load(parts_name, index, kernel.accumulator), kernel.accumulator)
     picks = used_picks(kernel.picks, (store.value for store in kernel.stores), ())
     summed = Rows(f"{kernel.name}_sum", outer, (parts,), (fold,), kernel.stores, (), picks=picks)
     second = emit_rows(summed, plan, options, ["the sum of the parts"])
-    return Emission(f"{first.source}\n\n{second.source}", (*first.launches, *second.launches), (scratch,), name, choice)
+    return EmittedKernel(f"{first.source}\n\n{second.source}", (*first.launches, *second.launches), (scratch,), name, choice)
 
 
-def chosen_eights(kernel: Product | Grouped, options: Options) -> int | None:
+def chosen_eights(kernel: Product | Grouped, options: EmitOptions) -> int | None:
     """1 where 8-bit floats are multiplied as such, 0 where another form was chosen, None where there is no choice."""
     if not takes_eights(kernel, options):
         return None
     return 1 if options.choice is None else options.choice.get("EIGHTS") or 0
 
 
-def copied_operands(kernel: Product, plan: Plan, options: Options, tiling: Tiling) -> int:
+def copied_operands(kernel: Product, plan: Plan, options: EmitOptions, tiling: Tiling) -> int:
     """How many operands of such tiles can be read by bulk copies; 0 where the target has none."""
     if not options.bulk or kernel.windowed:
         return 0
@@ -111,7 +111,9 @@ def copied_operands(kernel: Product, plan: Plan, options: Options, tiling: Tilin
     return bool(writer.left.copies) + bool(writer.right.copies)
 
 
-def _by_copies(kernel: Product, plan: Plan, options: Options, tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], scales: Scales) -> Tiling:
+def _by_copies(
+    kernel: Product, plan: Plan, options: EmitOptions, tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], scales: SumScales
+) -> Tiling:
     """The default tiles where operands are read by bulk copies; these where none can be."""
     copied, unit = copied_operands(kernel, plan, options, tiling), tiling.unit
     if not copied:
@@ -129,7 +131,7 @@ class ProductWriter:
     """The function of a product, or of one that has its dims, over tiles of rows and columns."""
 
     def __init__(
-        self, kernel: Product | Grouped, plan: Plan, options: Options, tiling: Tiling, comment: list[str], scales: Scales = NO_SCALES
+        self, kernel: Product | Grouped, plan: Plan, options: EmitOptions, tiling: Tiling, comment: list[str], scales: SumScales = NO_SCALES
     ) -> None:
         self.kernel, self.options, self.tiling, self.comment, self.scales = kernel, options, tiling, comment, scales
         self.more: tuple[tuple[str, int], ...] = (("GROUP", 8),)  # constexprs beside those of a tile
@@ -144,22 +146,22 @@ class ProductWriter:
         extents = extents_of(kernel) | {"loop:split": tiling.splits}
         ends = [add(self.m, tiling.m), add(self.n, tiling.n), add(self.k, tiling.k), add(self.programs(), self._staying())]
         wide, self.sizes = wideness(index_limits(plan, (*reads(kernel), *scales.reads(), *writes(kernel)), dims, extents, ends))
-        self.body = body = Body(plan, options, wide=wide)
+        self.body = body = FunctionBody(plan, options, wide=wide)
         for name in [*_NAMES.split(), *(_COPYING.split() if tiling.bulk else ())]:
             body.name(name)
-        self.outer, self.inner = Scope(_ROW | _COLUMN), Scope(_ROW | _COLUMN | _DEPTH | _STEP)
-        self.row = row = Axis("rows", self.row_mask())
-        self.column = column = Axis("columns", self._mask("column_mask", self.n, tiling.n))
-        left = Axis("left_k", self._mask("left_mask", self.k, tiling.k))
-        right = Axis("right_k", self._mask("right_mask", self.k, tiling.k))
+        self.outer, self.inner = TileScope(_ROW | _COLUMN), TileScope(_ROW | _COLUMN | _DEPTH | _STEP)
+        self.row = row = TileAxis("rows", self.row_mask())
+        self.column = column = TileAxis("columns", self._mask("column_mask", self.n, tiling.n))
+        left = TileAxis("left_k", self._mask("left_mask", self.k, tiling.k))
+        right = TileAxis("right_k", self._mask("right_mask", self.k, tiling.k))
         both = [self.outer, self.inner]
         self.left = Space(body, {"row": row, "depth": left}, both, binding, kernel.picks)
         self.right = Space(body, {"depth": right, "column": column}, both, binding, kernel.picks)
         self.joined, self.binding = joined, binding
         self._number_indices()
         if tiling.bulk:
-            across, along = Side(joined[1], "BLOCK_M", tiling.m, "row_start"), Side(joined[2], "BLOCK_N", tiling.n, "column_start")
-            summed = Side(joined[3], "BLOCK_K", tiling.k, "start")
+            across, along = TileSide(joined[1], "BLOCK_M", tiling.m, "row_start"), TileSide(joined[2], "BLOCK_N", tiling.n, "column_start")
+            summed = TileSide(joined[3], "BLOCK_K", tiling.k, "start")
             self.left.copy(kernel.lhs, joined[0], (across, summed))
             self.right.copy(kernel.rhs, joined[0], (summed, along))
 
@@ -184,7 +186,7 @@ class ProductWriter:
         """All loads that are bulk copies."""
         return {**self.left.copies, **self.right.copies}
 
-    def _result(self, scopes: list[Scope]) -> Space:
+    def _result(self, scopes: list[TileScope]) -> Space:
         """The space of the tile's results, where nothing is known yet."""
         space = Space(self.body, {"row": self.row, "column": self.column}, scopes, self.binding, self.kernel.picks)
         space.number(self.joined[0], "batch", frozenset())
@@ -218,7 +220,7 @@ class ProductWriter:
 
     # ------------------------------------------------------------ the function
 
-    def emission(self) -> Emission:
+    def emission(self) -> EmittedKernel:
         tiling, lines = self.tiling, self.outer.lines
         self.place()
         accumulator = TYPES[self.kernel.accumulator.name]
@@ -249,7 +251,7 @@ class ProductWriter:
         grid = (self.grid(),)
         contracts, arguments, numbers = self.options.contracts, self.body.arguments(), tuple(constexprs)
         launch = Launch(self.kernel.name, arguments, grid, numbers, self.sizes, tiling.warps, tiling.stages, contracts)
-        return Emission(source, (launch,))
+        return EmittedKernel(source, (launch,))
 
     def _summed(self, left: Value, right: Value, unit: DType) -> list[str]:
         """The sum with the products of a block of k."""

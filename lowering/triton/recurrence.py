@@ -7,17 +7,17 @@ from dataclasses import replace
 from coset.ir.dims import Dim, add, ceildiv, product, substitute, symbols
 from coset.ir.types import F32
 from coset.lowering.kernels.addresses import join_loops
-from coset.lowering.kernels.kernel import Dot, Fold, Plan, Recurrence, State, Store, extents_of, reads, writes
+from coset.lowering.kernels.kernel import ColumnFold, Dot, Plan, Recurrence, State, Store, extents_of, reads, writes
 from coset.lowering.planning.kinds import wide
 from coset.lowering.planning.recurrence_places import DEPTH
-from coset.lowering.triton.body import Body, function_text, wideness
-from coset.lowering.triton.choice import STAGES, Choice
-from coset.lowering.triton.launch import Emission, Launch, Options
+from coset.lowering.triton.body import FunctionBody, function_text, wideness
+from coset.lowering.triton.choice import STAGES, KernelChoice
+from coset.lowering.triton.launch import EmitOptions, EmittedKernel, Launch
 from coset.lowering.triton.operand_tiles import dot_text, operand_tile
 from coset.lowering.triton.pointwise import index_limits
 from coset.lowering.triton.rows import folding, identity_number, power_of_two
 from coset.lowering.triton.scalars import computed, conversion, from_memory, to_memory
-from coset.lowering.triton.scopes import Axis, Scope, Value
+from coset.lowering.triton.scopes import TileAxis, TileScope, Value
 from coset.lowering.triton.tiling import unit_of
 from coset.lowering.triton.values import Space
 from coset.lowering.triton.walks import dims_of
@@ -30,7 +30,7 @@ _BOTH = _ROW | _COLUMN
 _NAMES = "rows columns depths row_mask column_mask depth_mask step BLOCK_ROWS BLOCK_COLUMNS"
 
 
-def default_choice(kernel: Recurrence, processors: int) -> Choice:
+def default_choice(kernel: Recurrence, processors: int) -> KernelChoice:
     """Few rows a program, as rounds wait for each other and programs do not; with products, the rows of a tile of the matrix unit."""
     width = product(loop.extent for loop in kernel.columns)
     assert isinstance(width, int)
@@ -40,13 +40,13 @@ def default_choice(kernel: Recurrence, processors: int) -> Choice:
         wide_ = any(side.dtype is F32 for dot in kernel.dots for side in (dot.lhs, dot.rhs))
         warps = 8 if wide_ and columns > 32 else 4
         stages = 1 if read_again(kernel, columns) else STAGES  # else each stage would have matrices of its own in shared memory
-        return Choice((("BLOCK_ROWS", SIDE), ("BLOCK_COLUMNS", columns)), warps, stages)
+        return KernelChoice((("BLOCK_ROWS", SIDE), ("BLOCK_COLUMNS", columns)), warps, stages)
     count = product(loop.extent for loop in kernel.rows)
     rows = max(1, TILE // columns)
     while rows * columns > 32 and isinstance(count, int) and count < rows * processors:
         rows //= 2
     rows = min(rows, power_of_two(count)) if isinstance(count, int) else rows
-    return Choice((("BLOCK_ROWS", rows), ("BLOCK_COLUMNS", columns)), max(1, min(8, rows * columns // 128)))
+    return KernelChoice((("BLOCK_ROWS", rows), ("BLOCK_COLUMNS", columns)), max(1, min(8, rows * columns // 128)))
 
 
 def read_again(kernel: Recurrence, columns: int) -> float:
@@ -55,19 +55,19 @@ def read_again(kernel: Recurrence, columns: int) -> float:
     return bytes_ if bytes_ > HELD else 0
 
 
-def emit_recurrence(kernel: Recurrence, plan: Plan, options: Options, comment: list[str]) -> Emission:
+def emit_recurrence(kernel: Recurrence, plan: Plan, options: EmitOptions, comment: list[str]) -> EmittedKernel:
     """One Triton function in which each program does some rows."""
     return _Writer(kernel, plan, options, comment).emission()
 
 
 class _Writer:
-    def __init__(self, kernel: Recurrence, plan: Plan, options: Options, comment: list[str]) -> None:
+    def __init__(self, kernel: Recurrence, plan: Plan, options: EmitOptions, comment: list[str]) -> None:
         options = replace(options, bf16x6=False)  # rounds wait for each other, not for multipliers
         self.kernel, self.options, self.comment = kernel, options, comment
         self.choice = options.choice or default_choice(kernel, options.processors)
         self.count = product(loop.extent for loop in kernel.rows)
         self.length = product(loop.extent for loop in kernel.columns)
-        steps = [side for each in kernel.steps for side in ((each.value,) if isinstance(each, Fold) else (each.lhs, each.rhs))]
+        steps = [side for each in kernel.steps for side in ((each.value,) if isinstance(each, ColumnFold) else (each.lhs, each.rhs))]
         values = [*(pick.value for pick in kernel.picks), *steps, *(side for state in kernel.states for side in (state.start, state.next))]
         dims = dims_of(values, (*kernel.round_stores, *kernel.last_stores), plan)
         rows, self.binding = join_loops(kernel.rows, dims)
@@ -77,13 +77,13 @@ class _Writer:
         ends: list[Dim] = [add(self.count, self.rows), self.columns, add(kernel.round.extent, 1)]
         limits = index_limits(plan, (*reads(kernel), *writes(kernel)), dims, extents_of(kernel), ends)
         self.large, self.sizes = wideness(limits)
-        self.body = Body(plan, options, wide=self.large)
+        self.body = FunctionBody(plan, options, wide=self.large)
         for name in _NAMES.split():
             self.body.name(name)
         masks = [self._mask("row_mask", self.count, self.rows), self._mask("column_mask", self.length, self.columns)]
-        self.row, self.column = Axis("rows", masks[0]), Axis("columns", masks[1])
-        self.outer, self.inner, self.behind = Scope(_BOTH | _DEPTH), Scope(_BOTH | _DEPTH | _ROUND), Scope(_BOTH)
-        axes = {"row": self.row, "column": self.column, "round": Axis("step", None)}
+        self.row, self.column = TileAxis("rows", masks[0]), TileAxis("columns", masks[1])
+        self.outer, self.inner, self.behind = TileScope(_BOTH | _DEPTH), TileScope(_BOTH | _DEPTH | _ROUND), TileScope(_BOTH)
+        axes = {"row": self.row, "column": self.column, "round": TileAxis("step", None)}
         self.space = Space(self.body, axes, [self.outer, self.inner], self.binding, kernel.picks)
         self.last = Space(self.body, {"row": self.row, "column": self.column}, [self.behind], self.binding, kernel.picks)
         for space in (self.space, self.last):
@@ -100,14 +100,14 @@ class _Writer:
         """What matrices are read in: the depth by the columns; in each round, where they are too many to be kept."""
         mask = None if self.column.mask is None else "depth_mask"
         scopes = [self.outer, self.inner] if read_again(self.kernel, self.columns) == 0 else [self.inner]
-        space = Space(self.body, {"depth": Axis("depths", mask), "column": self.column}, scopes, self.binding, self.kernel.picks)
+        space = Space(self.body, {"depth": TileAxis("depths", mask), "column": self.column}, scopes, self.binding, self.kernel.picks)
         space.number(self.kernel.columns, "columns", _COLUMN)
         space.index(DEPTH, "depths", _DEPTH)
         return space
 
     # ------------------------------------------------------------ the function
 
-    def emission(self) -> Emission:
+    def emission(self) -> EmittedKernel:
         kernel, lines = self.kernel, self.outer.lines
         program = "tl.program_id(0)" if self.large is False else f"tl.program_id(0).to({self.body.index_type})"
         lines.append(f"rows = {program} * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)[:, None]")
@@ -119,7 +119,7 @@ class _Writer:
             lines += [f"depth_mask = depths < {self.body.text(self.length)}"] * (self.column.mask is not None)
         names = [self._started(state) for state in kernel.states]
         for step in kernel.steps:
-            self.space.results[step.name] = self._folded(step) if isinstance(step, Fold) else self._multiplied(step)
+            self.space.results[step.name] = self._folded(step) if isinstance(step, ColumnFold) else self._multiplied(step)
         for store in kernel.round_stores:
             self.space.store(store, self._axes(store) | _ROUND)
         new = [self._next(state) for state in kernel.states]
@@ -138,7 +138,7 @@ class _Writer:
         choice, grid = self.choice, (ceildiv(self.count, self.rows),)
         contracts = self.options.contracts
         launch = Launch(kernel.name, self.body.arguments(), grid, choice.numbers, self.sizes, choice.warps, choice.stages, contracts)
-        return Emission(source, (launch,), unit=self._unit(), choice=choice)
+        return EmittedKernel(source, (launch,), unit=self._unit(), choice=choice)
 
     def _unit(self) -> str:
         units = {unit.name for dot in self.kernel.dots if (unit := unit_of(dot.lhs.dtype, dot.rhs.dtype, wide(dot.dtype))) is not None}
@@ -183,7 +183,7 @@ class _Writer:
 
     # ------------------------------------------------------------ steps
 
-    def _folded(self, fold: Fold) -> Value:
+    def _folded(self, fold: ColumnFold) -> Value:
         """A fold of a round, one value for each row."""
         value = self.space.name(fold.value, self.space.computed(fold.value))
         value = self.space.line(conversion(value.text, fold.value.dtype, fold.dtype), value.axes, f"{fold.name}_{fold.dtype}")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from coset.ir.dims import symbols
 from coset.lowering.kernels.addresses import number_of
 from coset.lowering.kernels.kernel import Load, Plan, Rows, Scalar, scalars
-from coset.lowering.triton.launch import Options
+from coset.lowering.triton.launch import EmitOptions
 from coset.lowering.triton.online import walks
 
 HELD = 0.75  # of a cache that rows under way may take: what is written passes through it, too
@@ -43,7 +43,7 @@ def _along(kernel: Rows, values: Iterable[Scalar]) -> set[str]:
     return {name for name, is_along in found.items() if is_along}
 
 
-def share_missed(rows: int, row: int, warps: int, options: Options) -> float:
+def share_missed(rows: int, row: int, warps: int, options: EmitOptions) -> float:
     """The share of what rows of so many bytes, one for each program of so many warps, read again that the cache does not hold any more."""
     if not options.cache:
         return 0.0
@@ -51,12 +51,12 @@ def share_missed(rows: int, row: int, warps: int, options: Options) -> float:
     return max(0.0, 1.0 - HELD * options.cache / max(1, under_way * row))
 
 
-def warps_for(rows: int, row: int, options: Options) -> int:
+def warps_for(rows: int, row: int, options: EmitOptions) -> int:
     """The fewest warps of a program with which nothing is missed; the most, where with any of them something is."""
     return next((warps for warps in WARPS if share_missed(rows, row, warps, options) == 0.0), WARPS[-1])
 
 
-def fetched_again(kernel: Rows, plan: Plan, warps: int, options: Options, sizes: Mapping[str, int]) -> float:
+def fetched_again(kernel: Rows, plan: Plan, warps: int, options: EmitOptions, sizes: Mapping[str, int]) -> float:
     """Bytes that memory gives a second time to programs of so many warps that go over one row each."""
     count, length = number_of(kernel.rows, sizes), number_of(kernel.columns, sizes)
     again = again_bytes(kernel, plan, contracts=options.contracts)

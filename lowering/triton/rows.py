@@ -13,16 +13,16 @@ from coset.ir.dims import Dim, add, ceildiv, product, substitute
 from coset.ir.types import BOOL, DType
 from coset.lowering.kernels.addresses import address, join_loops
 from coset.lowering.kernels.index_arithmetic import linear
-from coset.lowering.kernels.kernel import Fold, Load, Loop, Plan, Rows, Scalar, Store, extents_of, reads, scalars, writes
+from coset.lowering.kernels.kernel import ColumnFold, Load, Loop, Plan, Rows, Scalar, Store, extents_of, reads, scalars, writes
 from coset.lowering.planning.kinds import TILE, TILE_ALONG_ROWS, WHOLE_ROW
-from coset.lowering.triton.body import Body, function_text, wideness
-from coset.lowering.triton.choice import Choice
-from coset.lowering.triton.launch import Emission, Launch, Options
+from coset.lowering.triton.body import FunctionBody, function_text, wideness
+from coset.lowering.triton.choice import KernelChoice
+from coset.lowering.triton.launch import EmitOptions, EmittedKernel, Launch
 from coset.lowering.triton.online import Exponentials, Online, Squares, kept_tiles, walks, with_reciprocals
 from coset.lowering.triton.pointwise import index_limits
 from coset.lowering.triton.rereading import AT_ONCE, again_bytes, warps_for
 from coset.lowering.triton.scalars import TYPES, beside, computed, conversion, filling, from_memory, to_memory
-from coset.lowering.triton.scopes import Axis, Scope, Value
+from coset.lowering.triton.scopes import TileAxis, TileScope, Value
 from coset.lowering.triton.values import Space
 from coset.lowering.triton.walks import dims_of
 
@@ -35,7 +35,7 @@ AHEAD = 3  # steps of a walk that are under way at most
 
 
 @dataclass(frozen=True)
-class Tiles:
+class RowTiles:
     """How the index space is cut: rows and columns of a tile; `whole`: the columns of a tile are all there are; `each`: elements of a
     thread at most."""
 
@@ -50,11 +50,11 @@ class Tiles:
         return min(16 if self.whole else 32, max(4, self.rows * self.columns // (32 * self.each)))
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> KernelChoice:
         """As what is chosen."""
-        return Choice((("BLOCK_ROWS", self.rows), ("BLOCK_COLUMNS", self.columns)), self.warps)
+        return KernelChoice((("BLOCK_ROWS", self.rows), ("BLOCK_COLUMNS", self.columns)), self.warps)
 
-    def chosen(self, choice: Choice) -> Tiles:
+    def chosen(self, choice: KernelChoice) -> RowTiles:
         """The tiles that `choice` says: what is whole stays whole."""
         return replace(self, rows=choice["BLOCK_ROWS"], columns=choice["BLOCK_COLUMNS"])
 
@@ -64,7 +64,7 @@ def power_of_two(count: int) -> int:
     return 1 << max(count - 1, 0).bit_length()
 
 
-def choose_tiles(rows: Dim, columns: Dim, options: Options, *, along_rows: bool, again: int = 0, kept: int = 1) -> Tiles:
+def choose_tiles(rows: Dim, columns: Dim, options: EmitOptions, *, along_rows: bool, again: int = 0, kept: int = 1) -> RowTiles:
     """The tiles of a kernel; `along_rows`: neighbours in memory are neighbouring rows, so that a tile needs many of them. `again`: bytes of
     each element that are read again, of rows that are gone over several times by programs of which a processor has as many as their warps
     say; `kept`: values of each place that such a walk hands on."""
@@ -73,17 +73,17 @@ def choose_tiles(rows: Dim, columns: Dim, options: Options, *, along_rows: bool,
         height, width = TILE_ALONG_ROWS
         height = max(1, min(some, height))
         width = min(power_of_two(columns), width) if isinstance(columns, int) else width
-        return Tiles(height, width, isinstance(columns, int) and columns <= width)
+        return RowTiles(height, width, isinstance(columns, int) and columns <= width)
     if isinstance(columns, int) and columns <= WHOLE_ROW:
         width = power_of_two(columns)
         height = max(1, min(some, TILE // width))
         while height > 1 and isinstance(rows, int) and rows < 2 * height * options.processors:
             height //= 2
-        return Tiles(height, width, True)
+        return RowTiles(height, width, True)
     if again and isinstance(rows, int) and isinstance(columns, int):
         each = 16 if kept <= MOST_KEPT else 8
-        return Tiles(1, 32 * each * warps_for(rows, columns * again, options), False, each)
-    return Tiles(1, TILE, False)
+        return RowTiles(1, 32 * each * warps_for(rows, columns * again, options), False, each)
+    return RowTiles(1, TILE, False)
 
 
 def lies_along_rows(
@@ -100,13 +100,13 @@ def lies_along_rows(
     return votes > 0
 
 
-def emit_rows(kernel: Rows, plan: Plan, options: Options, comment: list[str]) -> Emission:
+def emit_rows(kernel: Rows, plan: Plan, options: EmitOptions, comment: list[str]) -> EmittedKernel:
     """One Triton function in which each program does some rows."""
     return _Writer(kernel, plan, options, comment).emission()
 
 
 class _Writer:
-    def __init__(self, kernel: Rows, plan: Plan, options: Options, comment: list[str]) -> None:
+    def __init__(self, kernel: Rows, plan: Plan, options: EmitOptions, comment: list[str]) -> None:
         kernel = with_reciprocals(kernel) if options.contracts else kernel
         self.kernel, self.plan, self.comment = kernel, plan, comment
         self.count = product(loop.extent for loop in kernel.rows)
@@ -125,14 +125,14 @@ class _Writer:
         extents = extents_of(kernel)
         ends = [add(self.count, self.tiles.rows), add(self.length, self.tiles.columns)]
         wide, self.sizes = wideness(index_limits(plan, (*reads(kernel), *writes(kernel)), dims, extents, ends))
-        self.body = Body(plan, options, wide=wide)
+        self.body = FunctionBody(plan, options, wide=wide)
         self.online: dict[str, Online] = {}
         self.shares: dict[DType, str] = {}
         self.taken = 0  # walks over the columns
-        self.scope = Scope(_BOTH if self.tiles.whole else _ROW)
+        self.scope = TileScope(_BOTH if self.tiles.whole else _ROW)
         masks = [None if self.tiles.rows == 1 else self._mask("row_mask", self.count, self.tiles.rows)]
         masks.append(self._mask("column_mask", self.length, self.tiles.columns))
-        axes = {"row": Axis("rows", masks[0]), "column": Axis("columns", masks[1])}
+        axes = {"row": TileAxis("rows", masks[0]), "column": TileAxis("columns", masks[1])}
         self.space = Space(self.body, axes, [self.scope], binding, kernel.picks)
         for name in ("rows", "columns", "row_mask", "column_mask", "start", "back", "BLOCK_ROWS", "BLOCK_COLUMNS"):
             self.body.name(name)
@@ -145,7 +145,7 @@ class _Writer:
 
     # ------------------------------------------------------------ the function
 
-    def emission(self) -> Emission:
+    def emission(self) -> EmittedKernel:
         lines, tiles = self.scope.lines, self.tiles
         program = "tl.program_id(0)" if self.body.wide is False else f"tl.program_id(0).to({self.body.index_type})"
         lines.append(f"rows = {program} * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)[:, None]")
@@ -173,9 +173,9 @@ class _Writer:
         contracts = self.body.options.contracts
         arguments = self.body.arguments()
         launch = Launch(self.kernel.name, arguments, grid, choice.numbers, self.sizes, choice.warps, choice.stages, contracts)
-        return Emission(source, (launch,), choice=choice)
+        return EmittedKernel(source, (launch,), choice=choice)
 
-    def _columns(self, scope: Scope, start: str) -> None:
+    def _columns(self, scope: TileScope, start: str) -> None:
         scope.lines.append(f"columns = {start}{self.body.places('BLOCK_COLUMNS')}[None, :]")
         if self.space.axes["column"].mask is not None:
             scope.lines.append(f"column_mask = columns < {self.body.text(self.length)}")
@@ -193,7 +193,7 @@ class _Writer:
 
     # ------------------------------------------------------------ folds
 
-    def _part(self, fold: Fold) -> Value:
+    def _part(self, fold: ColumnFold) -> Value:
         """A fold's value on a tile, the identity where there is no column."""
         source = fold.value.dtype
         value = self.space.name(fold.value, self.space.computed(fold.value))
@@ -206,7 +206,7 @@ class _Writer:
             f"tl.where({mask}, {value.text}, {identity_number(fold.combiner, fold.dtype)})", value.axes | _COLUMN, f"{value.text}_inside"
         )
 
-    def _folded(self, fold: Fold, value: Value) -> Value:
+    def _folded(self, fold: ColumnFold, value: Value) -> Value:
         """The values of a tile's columns as one."""
         text = folding(fold.combiner, fold.dtype, value.text)
         result = self.space.line(text, value.axes & _ROW, fold.name)
@@ -222,7 +222,7 @@ class _Writer:
 
     def _begin(self) -> None:
         """Begin a walk over the columns."""
-        inner = Scope(_BOTH)
+        inner = TileScope(_BOTH)
         self.space.enter(inner)
         self.taken += 1
         if self._place == "back":
@@ -252,7 +252,7 @@ class _Writer:
         place = substitute(address(self.plan.buffers[load.buffer], load.index), self.binding)
         return linear(place, self.columns[-1].name) in (0, 1)
 
-    def _pass(self, folds: list[Fold]) -> None:
+    def _pass(self, folds: list[ColumnFold]) -> None:
         """One loop over the columns: a partial result for each place of a tile, then one fold of these."""
         partial = {fold.name: self._partial(fold) for fold in folds if fold.name not in self.online}
         parts = {fold.name: self._online_parts(self.online[fold.name], partial) for fold in folds if fold.name in self.online}
@@ -275,7 +275,7 @@ class _Writer:
             else:
                 self.space.results[fold.name] = self._joined(self.online[fold.name], parts[fold.name])
 
-    def _partial(self, fold: Fold) -> str:
+    def _partial(self, fold: ColumnFold) -> str:
         """A tile of the fold's identity."""
         kind = TYPES[computed(fold.dtype).name]
         return self._tile(f"{fold.name}_so_far", beginning(fold.combiner, fold.dtype), kind)
@@ -384,6 +384,6 @@ def folding(combiner: str, dtype: DType, value: str, *, axis: int = 1) -> str:
 
 
 __all__ = [
-    "WHOLE_ROW", "Tiles", "beginning", "choose_tiles", "combining", "emit_rows", "folding", "helper_of", "identity_number",
+    "WHOLE_ROW", "RowTiles", "beginning", "choose_tiles", "combining", "emit_rows", "folding", "helper_of", "identity_number",
     "lies_along_rows",
 ]  # fmt: skip

@@ -131,14 +131,14 @@ def can_emit(op: str, dtypes: Sequence[DType]) -> bool:
 
 
 @dataclass(frozen=True)
-class Form:
+class ScalarText:
     """An op's text over its operands; `rounds` says that a narrow result has more digits than its dtype holds."""
 
     text: str
     rounds: bool
 
 
-def form_of(op: str, dtypes: Sequence[DType], attributes: dict[str, object]) -> Form:
+def form_of(op: str, dtypes: Sequence[DType], attributes: dict[str, object]) -> ScalarText:
     """The form of an op but `convert`; asserts that `can_emit` holds. Its text has `{0}`, `{1}` .. for the operands."""
     name = _base(op)
     assert can_emit(op, dtypes), f"no kernel computes {op} of {', '.join(map(str, dtypes))}"
@@ -150,7 +150,7 @@ def form_of(op: str, dtypes: Sequence[DType], attributes: dict[str, object]) -> 
         text = text.replace("{unsigned}", f"tl.uint{width}").replace("{signed}", f"tl.int{width}")
     if name == "compare":
         text = text.replace("{compare}", _COMPARE[str(attributes["direction"])])
-    return Form(text, name not in _EXACT and dtypes[-1].kind == "float")
+    return ScalarText(text, name not in _EXACT and dtypes[-1].kind == "float")
 
 
 # ---------------------------------------------------------------- numbers and conversions

@@ -13,8 +13,8 @@ from typing import TypeVar
 from coset.ir.dims import Dim, symbol, symbols
 from coset.ir.types import F32
 from coset.lowering.kernels.addresses import terms_of
-from coset.lowering.kernels.kernel import Apply, Grouped, Load, Loop, Product, Scalar, dims_in, scalars
-from coset.lowering.triton.launch import Options, Rounding
+from coset.lowering.kernels.kernel import Grouped, Load, Loop, Product, Scalar, ScalarOp, dims_in, scalars
+from coset.lowering.triton.launch import EmitOptions, Rounding
 from coset.lowering.triton.scalars import EIGHTS
 from coset.lowering.triton.tiling import HOLDING, Tiling, narrowest, unit_of
 
@@ -26,7 +26,7 @@ _LEVELS = 8  # multiplications and conversions that are looked through
 
 
 @dataclass(frozen=True)
-class Scales:
+class SumScales:
     """What sums are multiplied by: `blockwise`, each number over at least `block` elements of k, a power of two at whose multiples it
     changes (0: there are none), and `behind` all of k."""
 
@@ -48,10 +48,10 @@ class Scales:
         return replace(tiling, k=min(tiling.k, self.block)) if self.block else tiling
 
 
-NO_SCALES = Scales()
+NO_SCALES = SumScales()
 
 
-def without_scales(kernel: P, options: Options) -> tuple[P, Scales]:
+def without_scales(kernel: P, options: EmitOptions) -> tuple[P, SumScales]:
     """A kernel of 8-bit floats without their scales, and these; the same kernel where there are none that may go behind a sum."""
     if options.rounding is Rounding.EACH or kernel.accumulator is not F32:
         return kernel, NO_SCALES
@@ -66,14 +66,14 @@ def without_scales(kernel: P, options: Options) -> tuple[P, Scales]:
         return kernel, NO_SCALES
     blockwise, behind = (tuple(factor for factor, period in periods if bool(period) is each) for each in (True, False))
     block = min((MOST, *(period & -period for _, period in periods if period))) if blockwise else 0
-    return replace(kernel, lhs=lhs, rhs=rhs), Scales(blockwise, behind, block)
+    return replace(kernel, lhs=lhs, rhs=rhs), SumScales(blockwise, behind, block)
 
 
 def _parts(value: Scalar, k: Sequence[Loop], least: int, levels: int) -> Iterator[tuple[Scalar, tuple[Scalar, ...]]]:
     """The ways to see a scalar as an 8-bit float times factors that change with blocks of `least` of k or more, if at all."""
     if value.dtype.name in EIGHTS:
         yield value, ()
-    if not (isinstance(value, Apply) and value.dtype.name in HOLDING and levels):
+    if not (isinstance(value, ScalarOp) and value.dtype.name in HOLDING and levels):
         return
     if value.op.name == "stablehlo.convert":
         yield from _parts(value.operands[0], k, least, levels - 1)

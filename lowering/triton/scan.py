@@ -6,12 +6,12 @@ from coset.ir.dims import add, ceildiv, product, substitute
 from coset.ir.types import BOOL, I32
 from coset.lowering.kernels.addresses import join_loops
 from coset.lowering.kernels.kernel import Plan, Scan, extents_of, reads, writes
-from coset.lowering.triton.body import Body, function_text, wideness
-from coset.lowering.triton.launch import Emission, Launch, Options
+from coset.lowering.triton.body import FunctionBody, function_text, wideness
+from coset.lowering.triton.launch import EmitOptions, EmittedKernel, Launch
 from coset.lowering.triton.pointwise import index_limits
 from coset.lowering.triton.rows import beginning, choose_tiles, combining, helper_of, identity_number, lies_along_rows
 from coset.lowering.triton.scalars import TYPES, computed, conversion
-from coset.lowering.triton.scopes import Axis, Scope, Value
+from coset.lowering.triton.scopes import TileAxis, TileScope, Value
 from coset.lowering.triton.values import Space
 from coset.lowering.triton.walks import dims_of
 
@@ -21,7 +21,7 @@ _BITS = {"both": "and", "either": "or"}
 _NAMES = "rows columns row_mask column_mask start value scan so_far BLOCK_ROWS BLOCK_COLUMNS"
 
 
-def emit_scan(kernel: Scan, plan: Plan, options: Options, comment: list[str]) -> Emission:
+def emit_scan(kernel: Scan, plan: Plan, options: EmitOptions, comment: list[str]) -> EmittedKernel:
     """One Triton function in which each program does some rows."""
     dims = dims_of([*(pick.value for pick in kernel.picks), kernel.value], kernel.stores, plan)
     rows, binding = join_loops(kernel.rows, dims)
@@ -32,16 +32,16 @@ def emit_scan(kernel: Scan, plan: Plan, options: Options, comment: list[str]) ->
     ends = [add(count, tiles.rows), add(length, tiles.columns)]
     dims = [substitute(dim, binding) for dim in dims]
     wide, sizes = wideness(index_limits(plan, (*reads(kernel), *writes(kernel)), dims, extents_of(kernel), ends))
-    body = Body(plan, options, wide=wide)
+    body = FunctionBody(plan, options, wide=wide)
     for name in _NAMES.split():
         body.name(name)
     masks = [
         None if isinstance(size, int) and size and size % block == 0 else name
         for name, size, block in (("row_mask", count, tiles.rows), ("column_mask", length, tiles.columns))
     ]
-    outer, inner = Scope(_BOTH if tiles.whole else _ROW), Scope(_BOTH)
+    outer, inner = TileScope(_BOTH if tiles.whole else _ROW), TileScope(_BOTH)
     scopes = [outer] if tiles.whole else [outer, inner]
-    space = Space(body, {"row": Axis("rows", masks[0]), "column": Axis("columns", masks[1])}, scopes, binding, kernel.picks)
+    space = Space(body, {"row": TileAxis("rows", masks[0]), "column": TileAxis("columns", masks[1])}, scopes, binding, kernel.picks)
     space.number(rows, "rows", _ROW)
     space.number((kernel.column,), "columns", _COLUMN)
     program = "tl.program_id(0)" if wide is False else f"tl.program_id(0).to({body.index_type})"
@@ -60,7 +60,7 @@ def emit_scan(kernel: Scan, plan: Plan, options: Options, comment: list[str]) ->
     source = function_text(body, kernel.name, comment, [name for name, _ in choice.numbers], outer.lines)
     grid, contracts = (ceildiv(count, tiles.rows),), options.contracts
     launch = Launch(kernel.name, body.arguments(), grid, choice.numbers, sizes, choice.warps, choice.stages, contracts)
-    return Emission(source, (launch,), choice=choice)
+    return EmittedKernel(source, (launch,), choice=choice)
 
 
 def _write_scan(kernel: Scan, space: Space, mask: str | None, lines: list[str], before: list[str] | None) -> None:

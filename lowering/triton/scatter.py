@@ -17,13 +17,13 @@ from coset.ir.types import BOOL, I32, DType
 from coset.lowering.kernels.addresses import join_loops, strides_of
 from coset.lowering.kernels.kernel import Load, Loop, Pick, Plan, Pointwise, Scatter, Store, extents_of, reads, used_picks, writes
 from coset.lowering.planning.scattering import ATOMIC, LOOP
-from coset.lowering.triton.body import Body, function_text, wideness
-from coset.lowering.triton.choice import Choice
-from coset.lowering.triton.launch import Emission, Launch, Options
+from coset.lowering.triton.body import FunctionBody, function_text, wideness
+from coset.lowering.triton.choice import KernelChoice
+from coset.lowering.triton.launch import EmitOptions, EmittedKernel, Launch
 from coset.lowering.triton.pointwise import block_size, emit_pointwise, flat_choice, index_limits
 from coset.lowering.triton.rows import combining, folding, helper_of, identity_number, power_of_two
 from coset.lowering.triton.scalars import TYPES, computed, conversion
-from coset.lowering.triton.scopes import Axes, Axis, Scope, Value
+from coset.lowering.triton.scopes import Axes, TileAxis, TileScope, Value
 from coset.lowering.triton.values import Space
 from coset.lowering.triton.walks import dims_of
 
@@ -37,7 +37,7 @@ _ATOMIC = {"add": "add", "maximum": "max", "minimum": "min", "and": "and", "or":
 
 
 @dataclass(frozen=True)
-class Tiles:
+class ScatterTiles:
     """Rows and columns of a program, and the updates of a row that it takes at once."""
 
     rows: int
@@ -45,39 +45,39 @@ class Tiles:
     updates: int = 1
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> KernelChoice:
         """As what is chosen: a program has one row where it takes several updates at once."""
         height = ("BLOCK_UPDATES", self.updates) if self.updates > 1 else ("BLOCK_ROWS", self.rows)
-        return Choice((height, ("BLOCK_COLUMNS", self.columns)))
+        return KernelChoice((height, ("BLOCK_COLUMNS", self.columns)))
 
     @staticmethod
-    def chosen(choice: Choice) -> Tiles:
+    def chosen(choice: KernelChoice) -> ScatterTiles:
         """The tiles that `choice` says."""
         (name, height), (_, width) = choice.numbers
-        return Tiles(1, width, height) if name == "BLOCK_UPDATES" else Tiles(height, width)
+        return ScatterTiles(1, width, height) if name == "BLOCK_UPDATES" else ScatterTiles(height, width)
 
 
-def choose_tiles(kernel: Scatter) -> Tiles:
+def choose_tiles(kernel: Scatter) -> ScatterTiles:
     """The tiles of a scatter that is not atomic."""
     rows, columns, count = (product(loop.extent for loop in loops) for loops in (kernel.rows, kernel.columns, kernel.updates))
     width = min(power_of_two(columns), WIDEST) if isinstance(columns, int) else WIDEST
     deep = isinstance(rows, int) and isinstance(count, int) and kernel.form != LOOP and kernel.combiner != "second"
     if deep and count >= MANY * rows:  # type: ignore[operator]
-        return Tiles(1, width, min(power_of_two(count // rows), max(16, TILE // width)))  # type: ignore[operator]
+        return ScatterTiles(1, width, min(power_of_two(count // rows), max(16, TILE // width)))  # type: ignore[operator]
     height = TILE // width
-    return Tiles(max(1, min(height, power_of_two(rows))) if isinstance(rows, int) else height, width)
+    return ScatterTiles(max(1, min(height, power_of_two(rows))) if isinstance(rows, int) else height, width)
 
 
-def emit_scatter(kernel: Scatter, plan: Plan, options: Options, comment: list[str]) -> Emission:
+def emit_scatter(kernel: Scatter, plan: Plan, options: EmitOptions, comment: list[str]) -> EmittedKernel:
     """One Triton function, or two of the atomic form."""
     return _atomic(kernel, plan, options, comment) if kernel.form == ATOMIC else _Writer(kernel, plan, options, comment).emission()
 
 
 class _Writer:
-    def __init__(self, kernel: Scatter, plan: Plan, options: Options, comment: list[str]) -> None:
+    def __init__(self, kernel: Scatter, plan: Plan, options: EmitOptions, comment: list[str]) -> None:
         self.kernel, self.plan, self.options, self.comment = kernel, plan, options, comment
         self.choice = options.choice or choose_tiles(kernel).choice
-        self.tiles = Tiles.chosen(self.choice)
+        self.tiles = ScatterTiles.chosen(self.choice)
         self.count, self.length = (product(loop.extent for loop in loops) for loops in (kernel.rows, kernel.updates))
         values = [*(pick.value for pick in kernel.picks), kernel.base, kernel.key, kernel.value]
         dims = dims_of(values, kernel.stores, plan)
@@ -88,7 +88,7 @@ class _Writer:
         programs = multiply(ceildiv(self.count, self.tiles.rows), self.across)
         wide, self.sizes = wideness(index_limits(plan, (*reads(kernel), *writes(kernel)), dims, extents_of(kernel), [*ends, programs]))
         self.grid = (programs,)
-        self.body = Body(plan, options, wide=wide)
+        self.body = FunctionBody(plan, options, wide=wide)
         for name in _NAMES.split():
             self.body.name(name)
         self.dtype, self.combiner = working(kernel)
@@ -97,13 +97,13 @@ class _Writer:
     def _space(self, columns: Sequence[Loop], binding: dict[str, Dim]) -> None:
         """The axes of a program's tiles; what differs from one step of the loop to the next has one more."""
         self.deep = self.tiles.updates > 1
-        self.outer = Scope(frozenset({"column"}) if self.deep else frozenset({"row", "column"}))
-        column = Axis("columns", _mask("column_mask", self.width, self.tiles.columns))
+        self.outer = TileScope(frozenset({"column"}) if self.deep else frozenset({"row", "column"}))
+        column = TileAxis("columns", _mask("column_mask", self.width, self.tiles.columns))
         if self.deep:
-            axes, own = {"update": Axis("update", "inside"), "column": column}, frozenset[str]()
+            axes, own = {"update": TileAxis("update", "inside"), "column": column}, frozenset[str]()
             self.moving: Axes = frozenset({"update"})
         else:
-            axes, own = {"row": Axis("rows", _mask("row_mask", self.count, self.tiles.rows)), "column": column}, frozenset({"row"})
+            axes, own = {"row": TileAxis("rows", _mask("row_mask", self.count, self.tiles.rows)), "column": column}, frozenset({"row"})
             self.moving = frozenset({"step"}) if self.kernel.form == LOOP else frozenset({"row", "step"})
         self.space = Space(self.body, axes, [self.outer], binding, self.kernel.picks)
         self.space.number(self.kernel.rows, "rows", own)
@@ -111,7 +111,7 @@ class _Writer:
         update = "update" if self.body.wide is False else f"tl.cast(update, {self.body.index_type})"
         self.space.number(self.kernel.updates, update, self.moving)
 
-    def emission(self) -> Emission:
+    def emission(self) -> EmittedKernel:
         kernel, lines = self.kernel, self.outer.lines
         self._place()
         total = self.space.name(kernel.base, self.space.computed(kernel.base))
@@ -131,7 +131,7 @@ class _Writer:
         choice, arguments, contracts = self.choice, self.body.arguments(), self.options.contracts
         source = function_text(self.body, kernel.name, self.comment, [name for name, _ in choice.numbers], lines)
         launch = Launch(kernel.name, arguments, self.grid, choice.numbers, self.sizes, choice.warps, choice.stages, contracts)
-        return Emission(source, (launch,), choice=choice)
+        return EmittedKernel(source, (launch,), choice=choice)
 
     def _place(self) -> None:
         """Which rows and columns a program has."""
@@ -189,9 +189,9 @@ class _Writer:
             inner.lines.append(f"total = {combining(self.combiner, self.dtype, 'total', part)}")
 
     @contextmanager
-    def _step(self, head: str) -> Iterator[Scope]:
+    def _step(self, head: str) -> Iterator[TileScope]:
         """A scope for what differs from step to step, in a loop that begins with `head` (nothing: there is one step)."""
-        inner = Scope(self.outer.axes | self.moving | {"step"})
+        inner = TileScope(self.outer.axes | self.moving | {"step"})
         self.space.enter(inner)
         yield inner
         self.space.leave()
@@ -223,7 +223,7 @@ def _mask(name: str, count: Dim, block: int) -> str | None:
 # ---------------------------------------------------------------- in any order
 
 
-def _atomic(kernel: Scatter, plan: Plan, options: Options, comment: list[str]) -> Emission:
+def _atomic(kernel: Scatter, plan: Plan, options: EmitOptions, comment: list[str]) -> EmittedKernel:
     """The operand is stored by one function, and the updates are combined in by the next."""
     (store,) = kernel.stores
     picks = used_picks(kernel.picks, (kernel.base,), ())
@@ -233,7 +233,7 @@ def _atomic(kernel: Scatter, plan: Plan, options: Options, comment: list[str]) -
     return replace(second, source=f"{first.source}\n\n{second.source}", launches=(*first.launches, *second.launches))
 
 
-def _added(kernel: Scatter, store: Store, plan: Plan, options: Options, comment: list[str]) -> Emission:
+def _added(kernel: Scatter, store: Store, plan: Plan, options: EmitOptions, comment: list[str]) -> EmittedKernel:
     loops = (*kernel.updates, *kernel.columns)
     total = product(loop.extent for loop in loops)
     count = product(loop.extent for loop in kernel.rows)
@@ -246,12 +246,12 @@ def _added(kernel: Scatter, store: Store, plan: Plan, options: Options, comment:
     joined, binding = join_loops(loops, dims)
     limits = index_limits(plan, (*reads(kernel), *writes(kernel)), dims, extents_of(kernel), [add(total, 4 * block)])
     wide, sizes = wideness(limits)
-    body = Body(plan, options, wide=wide)
+    body = FunctionBody(plan, options, wide=wide)
     for name in _NAMES.split():
         body.name(name)
     every = frozenset({"all"})
-    scope = Scope(every)
-    space = Space(body, {"all": Axis("offsets", "inside")}, [scope], binding, (*kernel.picks, place))
+    scope = TileScope(every)
+    space = Space(body, {"all": TileAxis("offsets", "inside")}, [scope], binding, (*kernel.picks, place))
     space.number(joined, "offsets", every)
     scope.lines.append(f"offsets = tl.program_id(0).to({body.index_type}) * BLOCK + tl.arange(0, BLOCK)")
     scope.lines.append(f"inside = offsets < {body.text(total)}")
@@ -264,4 +264,4 @@ def _added(kernel: Scatter, store: Store, plan: Plan, options: Options, comment:
     source = function_text(body, kernel.name, comment, ["BLOCK"], scope.lines)
     grid = (ceildiv(total, block),)
     launch = Launch(kernel.name, body.arguments(), grid, choice.numbers, sizes, choice.warps, choice.stages, options.contracts)
-    return Emission(source, (launch,), choice=choice)
+    return EmittedKernel(source, (launch,), choice=choice)

@@ -9,7 +9,7 @@ NONE: Axes = frozenset()
 
 
 @dataclass
-class Scope:
+class TileScope:
     """Lines at one indentation, for values that differ along `axes` at most."""
 
     axes: Axes
@@ -27,7 +27,7 @@ class Value:
 
 
 @dataclass
-class Axis:
+class TileAxis:
     """One dim of a space's tiles: the index along it (for shape), and the mask of what is inside, where there may be something else."""
 
     index: str

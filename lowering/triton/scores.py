@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from coset.ir.dims import Dim, subtract
 from coset.ir.types import F32
 from coset.lowering.kernels.index_arithmetic import Extents, is_natural, range_of
-from coset.lowering.kernels.kernel import Apply, Choose, Number, Scalar, scalars
+from coset.lowering.kernels.kernel import Choose, Scalar, ScalarConstant, ScalarOp, scalars
 from coset.lowering.kernels.renaming import over
 from coset.lowering.triton.scalars import computed
 
@@ -33,7 +33,7 @@ def unscaled(score: Scalar) -> Scaled:
     if isinstance(score, Choose) and _is_hidden(score.outside):
         inside = unscaled(score.inside)
         return replace(inside, value=replace(score, inside=inside.value))
-    if not isinstance(score, Apply) or computed(score.dtype) is not F32:
+    if not isinstance(score, ScalarOp) or computed(score.dtype) is not F32:
         return Scaled(score)
     if score.op.name == "stablehlo.select" and _is_hidden(score.operands[2]):
         condition, kept, hidden = score.operands
@@ -41,13 +41,13 @@ def unscaled(score: Scalar) -> Scaled:
         return replace(inside, value=replace(score, operands=(condition, inside.value, hidden)))
     if score.op.name == "stablehlo.multiply":
         for factor, other in (score.operands, score.operands[::-1]):
-            if isinstance(factor, Number) and isinstance(factor.value, float) and 1 / _FACTOR <= factor.value <= _FACTOR:
+            if isinstance(factor, ScalarConstant) and isinstance(factor.value, float) and 1 / _FACTOR <= factor.value <= _FACTOR:
                 return Scaled(other, factor.value)
     return Scaled(score)
 
 
 def _is_hidden(value: Scalar) -> bool:
-    return isinstance(value, Number) and value.value == float("-inf")
+    return isinstance(value, ScalarConstant) and value.value == float("-inf")
 
 
 def all_seen(score: Scalar, beyond: Dim, extents: Extents) -> Scalar:

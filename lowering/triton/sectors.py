@@ -12,7 +12,7 @@ from coset.lowering.kernels.addresses import address, join_loops, number_of
 from coset.lowering.kernels.index_arithmetic import linear
 from coset.lowering.kernels.kernel import Kernel, Loop, Plan, Pointwise, Product, Rows, reads, writes
 from coset.lowering.planning.traffic import read_bytes, stored_bytes
-from coset.lowering.triton.launch import Options
+from coset.lowering.triton.launch import EmitOptions
 from coset.lowering.triton.rows import choose_tiles, lies_along_rows
 from coset.lowering.triton.transposed import TILE, across
 from coset.lowering.triton.walks import dims_of
@@ -81,7 +81,7 @@ def _tile(
     bound |= more
     along = lies_along_rows((fold.value for fold in kernel.folds), rows, columns, plan, bound)
     count, length = number_of(rows, binding), number_of(columns, binding)
-    usual, tiles = (choose_tiles(count, length, Options(processors=processors), along_rows=each) for each in (False, along))
+    usual, tiles = (choose_tiles(count, length, EmitOptions(processors=processors), along_rows=each) for each in (False, along))
     had, has = (min(processors, ceil(count / each.rows)) for each in (usual, tiles))
     share = min(1.0, has / max(1, had))
     width = tiles.columns if along else min(tiles.columns, _WARP)

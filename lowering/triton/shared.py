@@ -13,7 +13,7 @@ from coset.ir.dims import evaluate, symbols
 from coset.lowering.kernels.addresses import address
 from coset.lowering.kernels.kernel import Kernel, Load, Plan, Pointwise, Product, Rows, Scan, scalars, stores_of, values_of
 from coset.lowering.triton.key import nameless
-from coset.lowering.triton.launch import Emission, Options
+from coset.lowering.triton.launch import EmitOptions, EmittedKernel
 from coset.lowering.triton.source import emit
 
 _MOVED = (Pointwise, Rows, Scan, Product)  # whose pointers are all made in one place, which knows where they begin
@@ -25,7 +25,7 @@ class _Made:
     """A kernel with its functions and what these are but for names."""
 
     kernel: Kernel
-    emission: Emission
+    emission: EmittedKernel
     tokens: tuple[str, ...]
 
     @property
@@ -34,7 +34,7 @@ class _Made:
         return self.tokens, tuple(tuple(name for name, _ in launch.constexprs) for launch in self.emission.launches)
 
 
-def emitted(kernels: Iterable[Kernel], plan: Plan, options: Options) -> list[Emission]:
+def emitted(kernels: Iterable[Kernel], plan: Plan, options: EmitOptions) -> list[EmittedKernel]:
     """What `emit` gives for each kernel, in order. One whose functions an earlier kernel has launches those, and has no source."""
     made = [_made(kernel, emit(kernel, plan, options=options)) for kernel in kernels]
     made = _begun(made, plan, options)
@@ -52,16 +52,16 @@ def functions_of(source: str) -> list[str]:
     return re.findall(r"^def (\w+)\(", source, re.MULTILINE)
 
 
-def _made(kernel: Kernel, emission: Emission) -> _Made:
+def _made(kernel: Kernel, emission: EmittedKernel) -> _Made:
     return _Made(kernel, emission, tuple(nameless(emission.source)))
 
 
-def _borrowed(emission: Emission, names: dict[str, str]) -> Emission:
+def _borrowed(emission: EmittedKernel, names: dict[str, str]) -> EmittedKernel:
     launches = [replace(launch, function=names[launch.function]) for launch in emission.launches]
     return replace(emission, source="", launches=tuple(launches))
 
 
-def _begun(made: Sequence[_Made], plan: Plan, options: Options) -> list[_Made]:
+def _begun(made: Sequence[_Made], plan: Plan, options: EmitOptions) -> list[_Made]:
     """The same, where kernels that differ in their numbers only get pointers to where they begin: those that are alike then."""
     shapes = [_shape(each.tokens) for each in made]
     keys: dict[tuple[str, ...], set[Hashable]] = {}
@@ -84,7 +84,7 @@ def _shape(tokens: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _moved(each: _Made, plan: Plan, options: Options) -> _Made | None:
+def _moved(each: _Made, plan: Plan, options: EmitOptions) -> _Made | None:
     """A kernel whose pointers begin at the first element that it touches; None where they do anyway."""
     begins = _begins(each.kernel, plan)
     if not begins:

@@ -12,13 +12,13 @@ from coset.ir.dims import Dim, add, ceildiv, product
 from coset.ir.types import BOOL, DType
 from coset.lowering.kernels.addresses import join_loops
 from coset.lowering.kernels.kernel import Plan, Sort, extents_of, reads, writes
-from coset.lowering.triton.body import Body, function_text, wideness
-from coset.lowering.triton.choice import Choice
-from coset.lowering.triton.launch import Emission, Launch, Options
+from coset.lowering.triton.body import FunctionBody, function_text, wideness
+from coset.lowering.triton.choice import KernelChoice
+from coset.lowering.triton.launch import EmitOptions, EmittedKernel, Launch
 from coset.lowering.triton.pointwise import index_limits
 from coset.lowering.triton.rows import power_of_two
 from coset.lowering.triton.scalars import computed
-from coset.lowering.triton.scopes import Axis, Scope
+from coset.lowering.triton.scopes import TileAxis, TileScope
 from coset.lowering.triton.values import Space
 from coset.lowering.triton.walks import dims_of
 
@@ -27,32 +27,32 @@ _BOTH = frozenset({"row", "column"})
 _NAMES = "rows columns row_mask column_mask front front_mask key rank high low packed order turn BLOCK_ROWS BLOCK_COLUMNS BLOCK_FRONT"
 
 
-def emit_sort(kernel: Sort, plan: Plan, options: Options, comment: list[str]) -> Emission:
+def emit_sort(kernel: Sort, plan: Plan, options: EmitOptions, comment: list[str]) -> EmittedKernel:
     """One Triton function in which each program sorts some rows."""
     return _Writer(kernel, plan, options, comment).emission()
 
 
 class _Writer:
-    def __init__(self, kernel: Sort, plan: Plan, options: Options, comment: list[str]) -> None:
+    def __init__(self, kernel: Sort, plan: Plan, options: EmitOptions, comment: list[str]) -> None:
         self.kernel, self.options, self.comment = kernel, options, comment
         length, count = kernel.column.extent, product(loop.extent for loop in kernel.front)
         assert isinstance(length, int) and isinstance(count, int)
         self.length, self.taken, self.count = length, count, product(loop.extent for loop in kernel.rows)
         self.width, self.front = power_of_two(length), max(2, power_of_two(count))  # of one element, not every Triton has a network
         height = _height(self.count, self.width, options)
-        self.choice = options.choice or Choice((("BLOCK_ROWS", height),), min(16, max(4, height * self.width // 256)))
+        self.choice = options.choice or KernelChoice((("BLOCK_ROWS", height),), min(16, max(4, height * self.width // 256)))
         self.height = self.choice["BLOCK_ROWS"]
         dims = dims_of([*(pick.value for pick in kernel.picks), kernel.key, *kernel.values], kernel.stores, plan)
         rows, binding = join_loops(kernel.rows, dims)
         ends: list[Dim] = [add(self.count, self.height), self.width]
         wide, self.sizes = wideness(index_limits(plan, (*reads(kernel), *writes(kernel)), dims, extents_of(kernel), ends))
-        self.body = Body(plan, options, wide=wide)
+        self.body = FunctionBody(plan, options, wide=wide)
         for name in _NAMES.split():
             self.body.name(name)
-        self.scope = Scope(_BOTH)
-        row = Axis("rows", None if isinstance(self.count, int) and self.count % self.height == 0 else "row_mask")
-        columns = Axis("columns", "column_mask" if self.width != length else None)
-        front = Axis("front", "front_mask" if self.front != count else None)
+        self.scope = TileScope(_BOTH)
+        row = TileAxis("rows", None if isinstance(self.count, int) and self.count % self.height == 0 else "row_mask")
+        columns = TileAxis("columns", "column_mask" if self.width != length else None)
+        front = TileAxis("front", "front_mask" if self.front != count else None)
         self.keys, self.result = (
             Space(self.body, {"row": row, "column": axis}, [self.scope], binding, kernel.picks) for axis in (columns, front)
         )
@@ -63,7 +63,7 @@ class _Writer:
         self.result.number((kernel.column,), f"order{wider}", _BOTH)
         self.result.number(kernel.front, f"front{wider}", frozenset({"column"}))
 
-    def emission(self) -> Emission:
+    def emission(self) -> EmittedKernel:
         kernel, lines = self.kernel, self.scope.lines
         program = "tl.program_id(0)" if self.body.wide is False else f"tl.program_id(0).to({self.body.index_type})"
         lines.append(f"rows = {program} * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)[:, None]")
@@ -83,7 +83,7 @@ class _Writer:
         grid, arguments, contracts = (ceildiv(self.count, self.height),), self.body.arguments(), self.options.contracts
         choice = self.choice
         launch = Launch(kernel.name, arguments, grid, constexprs, self.sizes, choice.warps, choice.stages, contracts)
-        return Emission(source, (launch,), choice=choice)
+        return EmittedKernel(source, (launch,), choice=choice)
 
     # ------------------------------------------------------------ the order
 
@@ -129,7 +129,7 @@ class _Writer:
         return f"rank_of_{'f64' if computed(dtype).bits == 64 else 'f32'}({value.text})"
 
 
-def _height(count: Dim, width: int, options: Options) -> int:
+def _height(count: Dim, width: int, options: EmitOptions) -> int:
     """Rows of a program: a power of two, fewer where the machine would not be full."""
     height = max(1, TILE // width)
     if isinstance(count, int):

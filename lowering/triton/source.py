@@ -11,10 +11,9 @@ from dataclasses import replace
 
 from coset.ir.errors import CosetError
 from coset.lowering.kernels.kernel import (
-    Apply,
     Attention,
     Chain,
-    Fold,
+    ColumnFold,
     Grouped,
     Kernel,
     Library,
@@ -23,6 +22,7 @@ from coset.lowering.kernels.kernel import (
     Product,
     Recurrence,
     Rows,
+    ScalarOp,
     Scan,
     Scatter,
     Sort,
@@ -36,7 +36,7 @@ from coset.lowering.triton.chain import emit_chain
 from coset.lowering.triton.grouped import emit_grouped
 from coset.lowering.triton.helpers import helper_text, helpers_of
 from coset.lowering.triton.key import key_of
-from coset.lowering.triton.launch import Emission, Launch, Options, Rounding
+from coset.lowering.triton.launch import EmitOptions, EmittedKernel, Launch, Rounding
 from coset.lowering.triton.pointwise import emit_pointwise
 from coset.lowering.triton.product import emit_product
 from coset.lowering.triton.recurrence import emit_recurrence
@@ -47,18 +47,18 @@ from coset.lowering.triton.scatter import emit_scatter
 from coset.lowering.triton.sort import emit_sort
 from coset.lowering.triton.statistics import emit_statistics
 
-__all__ = ["Emission", "Launch", "Options", "Rounding", "can_emit", "emit", "kernel_source", "module_source", "refusal"]
+__all__ = ["EmitOptions", "EmittedKernel", "Launch", "Rounding", "can_emit", "emit", "kernel_source", "module_source", "refusal"]
 
 HEAD = "import triton\nimport triton.language as tl\n\n\n"
 _WIDTH = 110
-_EMITTERS: dict[type[Kernel], Callable[..., Emission]] = {
+_EMITTERS: dict[type[Kernel], Callable[..., EmittedKernel]] = {
     Pointwise: emit_pointwise, Rows: emit_rows, Scan: emit_scan, Product: emit_product, Grouped: emit_grouped, Sort: emit_sort,
     Scatter: emit_scatter, Attention: emit_attention, Statistics: emit_statistics, Chain: emit_chain,
     Recurrence: emit_recurrence,
 }  # fmt: skip
 
 
-def emit(kernel: Kernel, plan: Plan, *, options: Options | None = None) -> Emission:
+def emit(kernel: Kernel, plan: Plan, *, options: EmitOptions | None = None) -> EmittedKernel:
     """The Triton functions of a kernel and their launches; a library's kernel has none. They have the numbers of `options.choice`, or those
     that `options.choices` have for this kernel, where these are of its alternatives; else the default's. (Of kernels of
     attention's gradients nothing is chosen.)
@@ -66,12 +66,12 @@ def emit(kernel: Kernel, plan: Plan, *, options: Options | None = None) -> Emiss
     Raises:
         CosetError: the kernel has an op or an element type without a Triton form (`refusal`).
     """
-    options = options or Options()
+    options = options or EmitOptions()
     refused = refusal(kernel)
     if refused:
         raise CosetError(f"{kernel.name}: {refused}", help="this is for a library: the planner asks `can_emit`")
     if isinstance(kernel, Library):
-        return Emission("", ())
+        return EmittedKernel("", ())
     comment = describe(kernel.terms)
     emission = _EMITTERS[type(kernel)](kernel, plan, options, comment)
     if options.choices is None or options.choice is not None or emission.choice is None:
@@ -89,11 +89,11 @@ def refusal(kernel: Kernel) -> str:
         return ""
     folds = kernel.folds if isinstance(kernel, Rows) else ()
     if isinstance(kernel, Recurrence):
-        folds = tuple(step for step in kernel.steps if isinstance(step, Fold))
+        folds = tuple(step for step in kernel.steps if isinstance(step, ColumnFold))
     for value in scalars(*values_of(kernel)):
         if not kind_of(value.dtype):
             return f"no kernel holds elements of {value.dtype}"
-        if isinstance(value, Apply):
+        if isinstance(value, ScalarOp):
             dtypes = [*(operand.dtype for operand in value.operands), value.dtype]
             if not can_emit(value.op.name, dtypes):
                 return f"`{value.op.name}` of {', '.join(map(str, dtypes[:-1]))} has no exact form"
@@ -111,16 +111,16 @@ def describe(terms: tuple[str, ...]) -> list[str]:
     return lines
 
 
-def kernel_source(kernel: Kernel, plan: Plan, *, options: Options | None = None) -> str:
+def kernel_source(kernel: Kernel, plan: Plan, *, options: EmitOptions | None = None) -> str:
     """One kernel as a module of its own."""
     return module_of([emit(kernel, plan, options=options)])
 
 
-def module_source(plan: Plan, *, options: Options | None = None) -> str:
+def module_source(plan: Plan, *, options: EmitOptions | None = None) -> str:
     """All kernels of a plan as one module."""
     return module_of([emit(kernel, plan, options=options) for kernel in plan.kernels])
 
 
-def module_of(emissions: list[Emission]) -> str:
+def module_of(emissions: list[EmittedKernel]) -> str:
     text = "\n\n".join(emission.source for emission in emissions if emission.source)
     return HEAD + helper_text(helpers_of(text)) + text

@@ -7,26 +7,26 @@ from __future__ import annotations
 from dataclasses import replace
 
 from coset.lowering.kernels.kernel import Plan, Statistics
-from coset.lowering.triton.chain import ROW, Tiles, narrowed, with_choice
-from coset.lowering.triton.launch import Emission, Options
+from coset.lowering.triton.chain import ROW, ChainTiles, narrowed, with_choice
+from coset.lowering.triton.launch import EmitOptions, EmittedKernel
 from coset.lowering.triton.scalars import TYPES
 from coset.lowering.triton.scopes import Value
 
 
-def emit_statistics(kernel: Statistics, plan: Plan, options: Options, comment: list[str]) -> Emission:
+def emit_statistics(kernel: Statistics, plan: Plan, options: EmitOptions, comment: list[str]) -> EmittedKernel:
     """One Triton function."""
     kernel = replace(kernel, dots=narrowed(kernel.dots, kernel.accumulator))
     return _Writer(kernel, plan, with_choice(_Writer, kernel, plan, options), comment).emission()
 
 
-class _Writer(Tiles):
+class _Writer(ChainTiles):
     """The function of a `Statistics`."""
 
-    def __init__(self, kernel: Statistics, plan: Plan, options: Options, comment: list[str]) -> None:
+    def __init__(self, kernel: Statistics, plan: Plan, options: EmitOptions, comment: list[str]) -> None:
         super().__init__(kernel, plan, options, comment)
         self.kernel = kernel
 
-    def emission(self) -> Emission:
+    def emission(self) -> EmittedKernel:
         """The function and its launch."""
         lines, inner, accumulator = self.outer.lines, self.inner.lines, TYPES[self.kernel.accumulator.name]
         self.place()

@@ -7,9 +7,9 @@ from math import ceil
 
 from coset.ir.dims import Dim
 from coset.ir.types import DTYPES, F32, F64, I8, DType
-from coset.lowering.kernels.kernel import Apply, Grouped, Product, Scalar
-from coset.lowering.triton.choice import Choice
-from coset.lowering.triton.launch import Options
+from coset.lowering.kernels.kernel import Grouped, Product, Scalar, ScalarOp
+from coset.lowering.triton.choice import KernelChoice
+from coset.lowering.triton.launch import EmitOptions
 from coset.lowering.triton.rows import power_of_two
 from coset.lowering.triton.scalars import EIGHTS
 
@@ -49,15 +49,15 @@ class Tiling:
     parts: int = 1
     eights: int | None = None
 
-    def choice(self, *, splits: bool = True) -> Choice:
+    def choice(self, *, splits: bool = True) -> KernelChoice:
         """As what is chosen; without `splits` where k is never split."""
         numbers = [("BLOCK_M", self.m), ("BLOCK_N", self.n), ("BLOCK_K", self.k)]
         numbers += [("SPLITS", self.splits)] if splits else []
         numbers += [("BULK", self.bulk), ("RESIDENT", self.resident), ("PARTS", self.parts)] if self.bulk is not None else []
         numbers += [("EIGHTS", self.eights)] if self.eights is not None else []
-        return Choice(tuple(numbers), self.warps, self.stages)
+        return KernelChoice(tuple(numbers), self.warps, self.stages)
 
-    def chosen(self, choice: Choice | None, k: Dim = 0) -> Tiling:
+    def chosen(self, choice: KernelChoice | None, k: Dim = 0) -> Tiling:
         """The tiles that `choice` says, these where it says nothing else; `k`: how long the sums are."""
         numbers = {} if choice is None else dict(choice.numbers)
         if choice is None or choice == self.choice(splits="SPLITS" in numbers):
@@ -74,7 +74,7 @@ class Tiling:
 
 
 @dataclass(frozen=True)
-class Form:
+class TileVariant:
     """A tile of m by n whose operands are bulk copies. `rate`: the share of what the fastest form multiplies in a second, while it
     multiplies. `parts`: of a tile when it is stored: what GELU and a residual need of registers then fits (compiled ahead of time)."""
 
@@ -96,8 +96,8 @@ class Form:
 
 AREA, STEP = 128 * 256, 128  # elements of the largest tile; bytes of k
 FINISHING = 10.0  # steps that it takes to finish such a tile, on the mean of what is done to sums
-FORMS = (Form(128, 256, 8, 1, 4, 1.0), Form(128, 128, 8, 1, 2, 0.89), Form(64, 64, 4, 2, 1, 0.5))
-IN_TWO_SUMS = (Form(128, 128, 4, 2, 2, 1.0), Form(64, 64, 4, 2, 1, 0.6))
+FORMS = (TileVariant(128, 256, 8, 1, 4, 1.0), TileVariant(128, 128, 8, 1, 2, 0.89), TileVariant(64, 64, 4, 2, 1, 0.5))
+IN_TWO_SUMS = (TileVariant(128, 128, 4, 2, 2, 1.0), TileVariant(64, 64, 4, 2, 1, 0.6))
 """What is tried, of 8-bit floats whose sums f32 takes on the latter. Measured on an H200 (decision 55): a step of the largest
 takes 0.63 us, of 128 by 128 by 8 warps 0.355 us, of two of 4 warps beside each other 0.69 us; finishing a tile of the largest 4.2 us with
 a bias, 9.8 us with bias, GELU and residual, half as long where it is half as large. In two sums two programs of 4 warps take 0.83 of the
@@ -116,7 +116,7 @@ def unit_of(lhs: DType, rhs: DType, accumulator: DType) -> DType | None:
     return DTYPES["bf16"] if "bf16" in kinds else DTYPES["f16"]
 
 
-def takes_eights(kernel: Product | Grouped, options: Options) -> bool:
+def takes_eights(kernel: Product | Grouped, options: EmitOptions) -> bool:
     """True where both operands are 8-bit floats that the target's matrix units multiply."""
     return options.eights is not None and are_eights(kernel)
 
@@ -146,7 +146,7 @@ def multiplied(kernel: Product | Grouped, *, eights: bool) -> tuple[Scalar, Scal
 
 def _eighth(value: Scalar) -> Scalar | None:
     """`value` as an 8-bit float without conversions to what holds all of these; None where it is no such number."""
-    while isinstance(value, Apply) and value.op.name == "stablehlo.convert" and value.dtype.name in HOLDING:
+    while isinstance(value, ScalarOp) and value.op.name == "stablehlo.convert" and value.dtype.name in HOLDING:
         value = value.operands[0]
     return value if value.dtype.name in EIGHTS else None
 
@@ -161,7 +161,7 @@ def is_copied(unit: DType) -> bool:
     return unit.bits == 16 or is_eight(unit)
 
 
-def unit_name(lhs: DType, rhs: DType, unit: DType, options: Options) -> str:
+def unit_name(lhs: DType, rhs: DType, unit: DType, options: EmitOptions) -> str:
     """What operands are multiplied as, for people."""
     if is_eight(unit):
         return lhs.name if lhs is rhs else f"{lhs.name} {rhs.name}"
@@ -173,7 +173,7 @@ def is_of_eights(name: str) -> bool:
     return name.partition(" ")[0] in EIGHTS
 
 
-def choose_tiling(m: Dim, n: Dim, k: Dim, batch: Dim, unit: DType | None, options: Options) -> Tiling:
+def choose_tiling(m: Dim, n: Dim, k: Dim, batch: Dim, unit: DType | None, options: EmitOptions) -> Tiling:
     """The tiles of a product of these sizes."""
     if unit is None:
         return Tiling(unit_side(m, 32), unit_side(n, 64), 1, None, 4)
@@ -196,7 +196,9 @@ def choose_tiling(m: Dim, n: Dim, k: Dim, batch: Dim, unit: DType | None, option
     return Tiling(*sides, depth, unit, warps, -(-k // chunk), chunk)
 
 
-def for_copies(tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], bits: tuple[int, int, int], options: Options, *, plain: bool) -> Tiling:
+def for_copies(
+    tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], bits: tuple[int, int, int], options: EmitOptions, *, plain: bool
+) -> Tiling:
     """These tiles with operands read by bulk copies, as far as shared memory holds them; of known sizes the fastest form where the operands
     are `plain`: multiplied as they are read. `sizes`: m, n, k, batch; `bits`: of what shared memory holds for an element of each
     operand, and of the widest result."""
@@ -220,7 +222,7 @@ def for_copies(tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], bits: tuple[int
     return replace(tiling, bulk=0)
 
 
-def _fastest(tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], options: Options) -> Tiling:
+def _fastest(tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], options: EmitOptions) -> Tiling:
     """The form that takes the least time for known sizes."""
     assert tiling.unit is not None
     best = _form_of(sizes, tiling.unit, tiling.k, options)
@@ -229,7 +231,7 @@ def _fastest(tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], options: Options)
     return replace(tiling, m=best.m, n=best.n, warps=best.warps, resident=best.resident, parts=best.parts)
 
 
-def _form_of(sizes: tuple[Dim, Dim, Dim, Dim], unit: DType, block: int, options: Options) -> Form | None:
+def _form_of(sizes: tuple[Dim, Dim, Dim, Dim], unit: DType, block: int, options: EmitOptions) -> TileVariant | None:
     m, n, k, batch = sizes
     assert isinstance(m, int) and isinstance(n, int) and isinstance(batch, int)
     depth = steps_of(k if isinstance(k, int) else 16 * block, unit)
@@ -244,10 +246,10 @@ def steps_of(k: int, unit: DType) -> float:
 
 
 def steps_by_copies(
-    sizes: tuple[int, int, int, int], unit: DType, options: Options, finishing: float, *, whole: bool = True
+    sizes: tuple[int, int, int, int], unit: DType, options: EmitOptions, finishing: float, *, whole: bool = True
 ) -> float | None:
-    """The steps (see `Form`) of a product of these sizes whose operands, both of them bulk copies, are multiplied as they are read; None
-    where it has no such form. `sizes`: m, n, k, batch."""
+    """The steps (see `TileVariant`) of a product of these sizes whose operands, both of them bulk copies, are multiplied as they are read;
+    None where it has no such form. `sizes`: m, n, k, batch."""
     if not options.bulk or not is_copied(unit):
         return None
     m, n, k, batch = sizes
@@ -258,7 +260,7 @@ def steps_by_copies(
     return None if form is None else form.steps(m, n, steps_of(k, unit), batch, options.processors, finishing, whole=whole)
 
 
-def in_full(tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], bits: tuple[int, int], options: Options) -> Tiling:
+def in_full(tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], bits: tuple[int, int], options: EmitOptions) -> Tiling:
     """These tiles of f32 in full, larger where such fill the machine and shared memory is known to hold them: a thread reads fewer operands
     for each of its sums. `sizes` and `bits` as above."""
     held = (STAGES_FULL - 1) * tiling.k * (FULL[0] * bits[0] + FULL[1] * bits[1]) // 8  # the last stage multiplies
@@ -267,7 +269,7 @@ def in_full(tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], bits: tuple[int, i
     return replace(tiling, m=FULL[0], n=FULL[1], warps=4, stages=STAGES_FULL)
 
 
-def _with_sides(sides: tuple[int, int], sizes: tuple[Dim, Dim, Dim, Dim], options: Options) -> bool:
+def _with_sides(sides: tuple[int, int], sizes: tuple[Dim, Dim, Dim, Dim], options: EmitOptions) -> bool:
     """True where these sizes have such sides of a tile, and tiles for all processors."""
     return (unit_side(sizes[0], sides[0]), unit_side(sizes[1], sides[1])) == sides and _fills(sizes, sides, options.processors)
 
@@ -283,12 +285,12 @@ def _are_known(sizes: tuple[Dim, Dim, Dim, Dim]) -> bool:
     return all(isinstance(dim, int) for dim in (m, n, batch))
 
 
-def is_split(unit: DType | None, options: Options) -> bool:
+def is_split(unit: DType | None, options: EmitOptions) -> bool:
     """True for f32 that is multiplied as several narrower floats."""
     return unit is F32 and options.f32_as == "bf16x6"
 
 
-def copied_unit(unit: DType | None, options: Options) -> bool:
+def copied_unit(unit: DType | None, options: EmitOptions) -> bool:
     """True where bulk copies bring what the matrix units of such targets take: all but f32 in full and f64, which have none there."""
     return unit is not None and unit is not F64 and (unit is not F32 or options.f32_as != "f32")
 
@@ -314,7 +316,7 @@ def _tiles(m: Dim, n: Dim, batch: Dim, sides: tuple[int, int]) -> int:
 
 def narrowest(value: Scalar) -> Scalar:
     """`value` without a last conversion that loses nothing: of a narrow float to f32, of i8 to i32."""
-    if isinstance(value, Apply) and value.op.name == "stablehlo.convert":
+    if isinstance(value, ScalarOp) and value.op.name == "stablehlo.convert":
         source = value.operands[0].dtype
         if (value.dtype is F32 and source.name in _NARROW) or (value.dtype is DTYPES["i32"] and source is I8):
             return value.operands[0]

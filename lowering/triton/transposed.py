@@ -9,13 +9,13 @@ from coset.ir.dims import Dim, ceildiv, product, substitute
 from coset.lowering.kernels.addresses import address
 from coset.lowering.kernels.index_arithmetic import linear
 from coset.lowering.kernels.kernel import Load, Loop, Plan, Pointwise, scalars
-from coset.lowering.triton.body import Body, function_text
-from coset.lowering.triton.choice import Choice
-from coset.lowering.triton.launch import Emission, Launch
-from coset.lowering.triton.scopes import Axis, Scope
+from coset.lowering.triton.body import FunctionBody, function_text
+from coset.lowering.triton.choice import KernelChoice
+from coset.lowering.triton.launch import EmittedKernel, Launch
+from coset.lowering.triton.scopes import TileAxis, TileScope
 from coset.lowering.triton.values import Space
 
-TILE = Choice((("BLOCK_ROWS", 32), ("BLOCK_COLUMNS", 64)))  # where nothing else is chosen
+TILE = KernelChoice((("BLOCK_ROWS", 32), ("BLOCK_COLUMNS", 64)))  # where nothing else is chosen
 _LEAST = 16  # values of a loop that a tile is worth making for
 _NAMES = "program tiles_rows tiles_columns rows columns row_mask column_mask others BLOCK_ROWS BLOCK_COLUMNS"
 
@@ -43,15 +43,15 @@ def _is_long(loop: Loop) -> bool:
 
 
 def emit_transposed(
-    kernel: Pointwise, body: Body, loops: Sequence[Loop], row: Loop, binding: dict[str, Dim], comment: list[str], sizes: tuple[Dim, ...],
-    choice: Choice,
-) -> Emission:  # fmt: skip
+    kernel: Pointwise, body: FunctionBody, loops: Sequence[Loop], row: Loop, binding: dict[str, Dim], comment: list[str],
+    sizes: tuple[Dim, ...], choice: KernelChoice,
+) -> EmittedKernel:  # fmt: skip
     """One Triton function with tiles of `row` by the last loop."""
     for name in _NAMES.split():
         body.name(name)
     column, others = loops[-1], [loop for loop in loops[:-1] if loop is not row]
     both = frozenset({"row", "column"})
-    scope = Scope(both)
+    scope = TileScope(both)
     lines = scope.lines
     lines.append("program = tl.program_id(0)" + (f".to({body.index_type})" if body.wide is not False else ""))
     lines.append(f"tiles_rows = tl.cdiv({body.text(row.extent)}, BLOCK_ROWS)")
@@ -59,10 +59,10 @@ def emit_transposed(
     lines.append("rows = program // tiles_columns % tiles_rows * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)[:, None]")
     lines.append("columns = program % tiles_columns * BLOCK_COLUMNS + tl.arange(0, BLOCK_COLUMNS)[None, :]")
     height, width = choice["BLOCK_ROWS"], choice["BLOCK_COLUMNS"]
-    axes: dict[str, Axis] = {}
+    axes: dict[str, TileAxis] = {}
     for key, index, loop, block in (("row", "rows", row, height), ("column", "columns", column, width)):
         ragged = not isinstance(loop.extent, int) or loop.extent % block != 0
-        axes[key] = Axis(index, f"{key}_mask" if ragged else None)
+        axes[key] = TileAxis(index, f"{key}_mask" if ragged else None)
         if ragged:
             lines.append(f"{key}_mask = {index} < {body.text(loop.extent)}")
     if others:
@@ -77,4 +77,4 @@ def emit_transposed(
     grid = (product([ceildiv(row.extent, height), ceildiv(column.extent, width), *(loop.extent for loop in others)]),)
     contracts = body.options.contracts
     launch = Launch(kernel.name, body.arguments(), grid, choice.numbers, sizes, choice.warps, choice.stages, contracts)
-    return Emission(source, (launch,), choice=choice)
+    return EmittedKernel(source, (launch,), choice=choice)

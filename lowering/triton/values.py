@@ -12,16 +12,17 @@ from coset.ir.dims import Dim, add, multiply, substitute, subtract, symbol, symb
 from coset.ir.types import BOOL
 from coset.lowering.kernels.addresses import address, shift
 from coset.lowering.kernels.index_arithmetic import Extents, is_within, linear
-from coset.lowering.kernels.kernel import Apply, Bound, Choose, IndexValue, Load, Loop, Number, Pick, Result, Scalar, Store, dims_in
-from coset.lowering.triton.body import Body
-from coset.lowering.triton.copies import Copy, Side, copy_of
+from coset.lowering.kernels.kernel import Loop, Store, dims_in
+from coset.lowering.kernels.scalar import Choose, InBounds, IndexValue, Load, Pick, Result, Scalar, ScalarConstant, ScalarOp
+from coset.lowering.triton.body import FunctionBody
+from coset.lowering.triton.copies import Copy, TileSide, copy_of
 from coset.lowering.triton.dims import dim_text, is_natural, split_index
 from coset.lowering.triton.helpers import helpers_of
 from coset.lowering.triton.launch import Rounding
 from coset.lowering.triton.scalars import (
     EIGHT_BITS,
     TYPES,
-    Form,
+    ScalarText,
     computed,
     conversion,
     filling,
@@ -33,7 +34,7 @@ from coset.lowering.triton.scalars import (
     to_memory,
     typed_number,
 )
-from coset.lowering.triton.scopes import NONE, Axes, Axis, Scope, Value
+from coset.lowering.triton.scopes import NONE, Axes, TileAxis, TileScope, Value
 from coset.lowering.triton.walks import _all_under, moves, plain_loads, scalars_under
 
 
@@ -41,7 +42,7 @@ class Space:
     """An index space: its loops' indices as text, its axes, its scopes from the outside in."""
 
     def __init__(
-        self, body: Body, axes: dict[str, Axis], scopes: list[Scope], binding: Mapping[str, Dim], picks: Sequence[Pick] = ()
+        self, body: FunctionBody, axes: dict[str, TileAxis], scopes: list[TileScope], binding: Mapping[str, Dim], picks: Sequence[Pick] = ()
     ) -> None:
         """`binding`: what the kernel's loops are over the loops that are given by `index`."""
         self.body, self.axes, self.scopes, self.binding = body, axes, scopes, binding
@@ -74,7 +75,7 @@ class Space:
         if len(loops) > 1:
             self._flat.append((total, text, loops[-1], axes))
 
-    def copy(self, scalar: Scalar, single: Sequence[Loop], sides: tuple[Side, Side]) -> None:
+    def copy(self, scalar: Scalar, single: Sequence[Loop], sides: tuple[TileSide, TileSide]) -> None:
         """Read by bulk copies what can be of the loads under `scalar`, an operand of a product over these `sides`; `single`: loops of which
         a tile has one index."""
         names = {name: self.body.symbol(name) for side in sides for loop in side.loops[:-1] for name in sorted(symbols(loop.extent))}
@@ -82,13 +83,13 @@ class Space:
         found = {load: copy_of(load, buffers[load.buffer], self.binding, single, sides, names) for load in plain_loads(scalar)}
         self.copies = {load: copy for load, copy in found.items() if copy is not None}
 
-    def enter(self, scope: Scope) -> None:
+    def enter(self, scope: TileScope) -> None:
         """Write further values into `scope`, where their axes need it."""
         self.scopes.append(scope)
         self._values.append({})
         self._outside.append(dict(self._loops))
 
-    def leave(self) -> Scope:
+    def leave(self) -> TileScope:
         """Forget the innermost scope's values; indices that were written outside of it stay."""
         self._values.pop()
         before = self._outside.pop()
@@ -191,7 +192,7 @@ class Space:
         return self.line(self._typed(scalar), NONE, "number")
 
     def _typed(self, scalar: Scalar) -> str:
-        assert isinstance(scalar, Number)
+        assert isinstance(scalar, ScalarConstant)
         return typed_number(scalar.value, scalar.dtype)
 
     def _emit(self, item: Scalar, condition: Value | None, *, stored: bool) -> Value:
@@ -212,7 +213,7 @@ class Space:
     def _written(self, item: Scalar, condition: Value | None, stored: bool) -> Value:
         assert kind_of(item.dtype), f"no kernel holds {item.dtype}"
         narrow = computed(item.dtype) is not item.dtype
-        if isinstance(item, Apply) and item.op.name == "stablehlo.bitcast_convert":
+        if isinstance(item, ScalarOp) and item.op.name == "stablehlo.bitcast_convert":
             return self._bitcast(item, condition, stored=stored or not narrow)
         if not narrow or moves(item):
             return self._plain(item, condition, stored=stored and narrow)
@@ -229,14 +230,14 @@ class Space:
         """True when a narrow value is rounded to its dtype wherever it is used, not only where it is stored."""
         if isinstance(item, IndexValue):
             return True
-        if not isinstance(item, Apply):
+        if not isinstance(item, ScalarOp):
             return False
         if item.op.name == "stablehlo.convert":
             return item.operands[0].dtype is not item.dtype
         return self.body.options.rounding is Rounding.EACH and self._form(item).rounds
 
     @staticmethod
-    def _form(item: Apply) -> Form:
+    def _form(item: ScalarOp) -> ScalarText:
         return form_of(item.op.name, [*(operand.dtype for operand in item.operands), item.dtype], dict(item.attributes))
 
     def _plain(self, item: Scalar, condition: Value | None, *, stored: bool) -> Value:
@@ -245,7 +246,7 @@ class Space:
         if isinstance(item, Load):
             needed = condition is not None and not self._is_always_there(item, condition.axes)
             return self._load(item, condition if needed else None, stored=stored, other=None)
-        if isinstance(item, Number):
+        if isinstance(item, ScalarConstant):
             text = number(item.value, item.dtype)
             return self.line(self._typed(item), NONE, "number") if text is None else Value(text, NONE, literal=True)
         if isinstance(item, IndexValue):
@@ -253,10 +254,10 @@ class Space:
             return self.line(f"tl.cast({text}, {TYPES[computed(item.dtype).name]})", axes, "index")
         if isinstance(item, Result):
             return self.results[item.name]
-        assert isinstance(item, Apply)
+        assert isinstance(item, ScalarOp)
         return self._apply(item, condition)
 
-    def _apply(self, item: Apply, condition: Value | None) -> Value:
+    def _apply(self, item: ScalarOp, condition: Value | None) -> Value:
         values = [self._emit(operand, condition, stored=False) for operand in item.operands]
         axes = NONE.union(*(value.axes for value in values))
         hint = item.op.name.rsplit(".", 1)[-1]
@@ -274,7 +275,7 @@ class Space:
         text = form.text.format(*texts)
         return self.line(text, axes, hint)
 
-    def _bitcast(self, item: Apply, condition: Value | None, *, stored: bool) -> Value:
+    def _bitcast(self, item: ScalarOp, condition: Value | None, *, stored: bool) -> Value:
         (operand,) = item.operands
         value = self.name(operand, self._emit(operand, condition, stored=True))
         bits = self.line(f"{value.text}.to({TYPES[item.dtype.name]}, bitcast=True)", value.axes, "bits")
@@ -328,7 +329,7 @@ class Space:
 
     # ------------------------------------------------------------ choices
 
-    def condition(self, bounds: Sequence[Bound], outer: Value | None = None) -> Value:
+    def condition(self, bounds: Sequence[InBounds], outer: Value | None = None) -> Value:
         """True where all bounds hold; asked only where `outer` does."""
         parts: list[str] = []
         axes: Axes = NONE
@@ -348,12 +349,12 @@ class Space:
     def _choose(self, item: Choose, condition: Value | None, *, stored: bool) -> Value:
         inside = self.condition(item.bounds, condition)
         within = self._both(condition, inside.text, inside.axes)
-        if isinstance(item.inside, Load) and isinstance(item.outside, Number):
+        if isinstance(item.inside, Load) and isinstance(item.outside, ScalarConstant):
             other = filling(item.outside.value, item.dtype)
             bits = item.dtype.name in EIGHT_BITS or self.body.plan.buffers[item.inside.buffer].packed is not None
             if other is not None and _is_other(item.outside, other, bits=bits):
                 return self._load(item.inside, within, stored=stored, other="0" if bits else other)
-        if item.inside == Number(True, BOOL) and item.outside == Number(False, BOOL):
+        if item.inside == ScalarConstant(True, BOOL) and item.outside == ScalarConstant(False, BOOL):
             return inside
         without = self._both(condition, f"~{inside.text}", inside.axes)
         ask = self.stored if stored else self.computed
@@ -382,7 +383,7 @@ class Space:
         self.scopes[self._place(axes)].lines.append(text)
 
 
-def _is_other(outside: Number, text: str, *, bits: bool) -> bool:
+def _is_other(outside: ScalarConstant, text: str, *, bits: bool) -> bool:
     """True when `tl.load` takes the number as it is: it reads a plain one as f32, and where it reads `bits` only those of 0 are 0."""
     if bits:
         return text in ("0", "0.0")

@@ -15,13 +15,11 @@ from coset.ir.dims import Dim, add, evaluate, multiply, symbol
 from coset.ir.op import get_op
 from coset.ir.types import F32, I32, U8
 from coset.lowering.kernels.kernel import (
-    Apply,
     Buffer,
-    Fold,
+    ColumnFold,
     Kernel,
     Load,
     Loop,
-    Number,
     Plan,
     Pointwise,
     Product,
@@ -29,6 +27,8 @@ from coset.lowering.kernels.kernel import (
     Result,
     Rows,
     Scalar,
+    ScalarConstant,
+    ScalarOp,
     Scan,
     Sort,
     State,
@@ -58,16 +58,16 @@ print(json.dumps(y.tolist()))
 """
 
 
-def wide(value: Scalar) -> Apply:
-    return Apply(get_op("stablehlo.convert"), (value,), I32, (("dtype", I32),))
+def wide(value: Scalar) -> ScalarOp:
+    return ScalarOp(get_op("stablehlo.convert"), (value,), I32, (("dtype", I32),))
 
 
 def kernels(rows: Dim, step: Dim) -> dict[str, tuple[Kernel, list[int]]]:
     """Kernels over x[i, step * j] of u8, i < 3 and j < 4, with what they make."""
     i, j = Loop("loop:i", rows), Loop("loop:j", 4)
     x = wide(Load("x", (i.index, multiply(step, j.index)), U8))
-    one = wide(Number(1, U8))
-    fold = Fold("total", "add", x, I32)
+    one = wide(ScalarConstant(1, U8))
+    fold = ColumnFold("total", "add", x, I32)
     total = Store("y", (i.index,), Result("total", I32))
     return {
         "pointwise": (Pointwise("far", (i, j), (Store("y", (i.index, j.index), x),)), [10 * a + b for a in range(3) for b in range(4)]),
@@ -112,7 +112,7 @@ def down(summed: Dim) -> dict[str, tuple[Kernel, list[int]]]:
     """Kernels over x[j, i] of u8, i < 3 and j < 4, in which j alone passes 2^31; what is summed goes along it."""
     i, j = Loop("loop:i", 3), Loop("loop:j", summed)
     x = wide(Load("x", (j.index, i.index), U8))
-    one = wide(Number(1, U8))
+    one = wide(ScalarConstant(1, U8))
     sums = [40 * a + 6 for a in range(3)]
     total = Store("y", (i.index,), Result("total", I32))
     first = Store("y", (i.index, j.index), Result("scan", I32))
@@ -122,14 +122,16 @@ def down(summed: Dim) -> dict[str, tuple[Kernel, list[int]]]:
     parted = wide(Load("x", (add(multiply(2, halves[0].index), halves[1].index), i.index), U8))
     last = replace(total, value=Result("sum", I32))
     state = Result("s", I32)
-    grown = Apply(get_op("stablehlo.add"), (state, x), I32)
+    grown = ScalarOp(get_op("stablehlo.add"), (state, x), I32)
     return {
-        "rows": (Rows("far", (i,), (j,), (Fold("total", "add", x, I32),), (total,), ()), sums),
+        "rows": (Rows("far", (i,), (j,), (ColumnFold("total", "add", x, I32),), (total,), ()), sums),
         "product": (Product("far", (), (i,), (), (j,), x, one, I32, (last,)), sums),
         "parted product": (Product("far", (), (i,), (), halves, parted, one, I32, (last,)), sums),
         "scan": (Scan("far", (i,), j, x, "add", I32, (first,)), [10 * a * (b + 1) + b * (b + 1) // 2 for a in range(3) for b in range(4)]),
         "recurrence": (
-            Recurrence("far", (i,), (), j, (State("s", wide(Number(0, U8)), grown, I32, False),), (), (), (replace(total, value=state),)),
+            Recurrence(
+                "far", (i,), (), j, (State("s", wide(ScalarConstant(0, U8)), grown, I32, False),), (), (), (replace(total, value=state),)
+            ),
             sums,
         ),
         "sort": (Sort("far", (i,), j, (front,), x, (x,), "GT", False, (place,)), [10 * a + 3 - b for a in range(3) for b in range(4)]),

@@ -14,9 +14,9 @@ from coset.ir.errors import CosetError
 from coset.ir.types import BF16, DTYPES, F16, F32, F64
 from coset.lowering.kernels.kernel import Plan
 from coset.lowering.planning.plan import plan as planned
-from coset.lowering.triton.choice import Choice
+from coset.lowering.triton.choice import KernelChoice
 from coset.lowering.triton.launch import Argument
-from coset.lowering.triton.source import Launch, Options, Rounding, can_emit, emit, kernel_source
+from coset.lowering.triton.source import EmitOptions, Launch, Rounding, can_emit, emit, kernel_source
 from tests.lowering import test_triton_attention, test_triton_pointwise, test_triton_product, test_triton_rows
 from tests.lowering.attention_cases import Backward, Case
 from tests.lowering.test_triton_pointwise import chain, transposed
@@ -65,7 +65,7 @@ def test_the_device_s_process_has_guard_zones_too() -> None:
         kernel, buffers = chain("bf16", 300)
         plan = Plan(buffers, (kernel,), (), ())
         values = {key: np.linspace(-3, 3, 300).astype(DTYPES["bf16"].numpy) for key in "xy"}
-        found, expected = run(kernel, plan, values, {}, device, Options(rounding=Rounding.EACH))["z"]
+        found, expected = run(kernel, plan, values, {}, device, EmitOptions(rounding=Rounding.EACH))["z"]
         assert_same(found, expected, BF16)
 
 
@@ -170,8 +170,8 @@ def test_more_tensor_memory_than_there_is_is_refused(compiler: Compiler) -> None
     """The compiler writes a trap where sums need more columns; Triton says so when it loads it on a device only."""
     made = planned(Case((4, 12), (), 1024, 1024, 256, 256, F32, "none", 0.125).program(), computes=can_emit)
     (kernel,) = made.kernels
-    choice = Choice((("BLOCK_M", 64), ("BLOCK_N", 16), ("SPLITS", 1), ("BULK", 1)), 4, 2)
-    options = Options(bf16x6=True, bulk=232448, choice=choice)
+    choice = KernelChoice((("BLOCK_M", 64), ("BLOCK_N", 16), ("SPLITS", 1), ("BULK", 1)), 4, 2)
+    options = EmitOptions(bf16x6=True, bulk=232448, choice=choice)
     launches, source = emit(kernel, made, options=options).launches, kernel_source(kernel, made, options=options)
     with pytest.raises(CosetError, match="columns of tensor memory, and there are 512"):
         compiler.run(source, launches, "sm_100", {})

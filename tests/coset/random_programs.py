@@ -45,7 +45,7 @@ from coset.optimizing.hub_pipeline import StableHloOut
 from coset.prove.error_bound import evaluate_bounded
 from coset.prove.promise import difference_of
 from coset.prove.values import fits
-from coset.proving.certify import Way, certify, steps_between
+from coset.proving.certify import CertifiedWay, certify, steps_between
 from coset.proving.sizes import SIZED_TWICE
 from coset.proving.steps import APART, Uncertified
 from coset.rules.applied import matched
@@ -151,7 +151,7 @@ def examine(program: Program, means: Means, account: Account, *, files: bool = F
     account.changed += after.roots != program.roots
     phases = with_witnesses(task.phases)
     with failing("crash in certify"):
-        way = Way(program, wanted_roots(task), solved, program, after)
+        way = CertifiedWay(program, wanted_roots(task), solved, program, after)
         try:
             _, said = certify(way, phases)
         except Uncertified as error:

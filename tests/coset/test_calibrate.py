@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from coset.backends.profile import Place, opened
+from coset.backends.profile import MeasuredAt, opened
 from coset.calibration import calibrate
-from coset.calibration.cases import SHORT, Case, cases
+from coset.calibration.cases import SHORT, CalibrationCase, cases
 from coset.cli import run
-from coset.extract.fit import Measured, predicted
+from coset.extract.fit import MeasuredLink, predicted
 from coset.ir.errors import CosetError
 from coset.job import machine
 from coset.job.machine import find_target
@@ -28,12 +28,12 @@ def test_cases_have_keys_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
-def test_a_longer_chain_has_more_nodes_and_a_price(case: Case) -> None:
+def test_a_longer_chain_has_more_nodes_and_a_price(case: CalibrationCase) -> None:
     """What the writer or the prices take for one node however long the chain is would be measured as nothing."""
     lengths = (SHORT, SHORT + 1)
     short, long = (case.chain(length) for length in lengths)
     assert count_nodes(long) > count_nodes(short)
-    seconds = predicted(Measured(case.name, (short.roots, long.roots), lengths, 1.0), get_target("cpu-onnxruntime"))
+    seconds = predicted(MeasuredLink(case.name, (short.roots, long.roots), lengths, 1.0), get_target("cpu-onnxruntime"))
     assert isfinite(seconds) and seconds > 0
 
 
@@ -44,7 +44,7 @@ def test_links_are_timed() -> None:
 
 
 def test_a_profile_keeps_devices_apart(tmp_path: Path) -> None:
-    here, there = Place("a processor", "1.0"), Place("a processor", "1.1")
+    here, there = MeasuredAt("a processor", "1.0"), MeasuredAt("a processor", "1.1")
     with opened(tmp_path / "new" / "p.sqlite") as profile:
         profile.put(here, "op", "f32", "8", 1e-6, 3)
         profile.put(here, "op", "f32", "8", 2e-6, 4)
@@ -62,7 +62,7 @@ def test_what_is_no_profile_is_refused(content: bytes | None, tmp_path: Path) ->
     else:
         path.write_bytes(content)
     with pytest.raises(CosetError, match="cannot be used"), opened(path) as profile:
-        profile.rows(Place("", ""))
+        profile.rows(MeasuredAt("", ""))
 
 
 def test_a_run_goes_on_where_one_was_cut_off_and_cpu_is_what_it_found(
@@ -72,13 +72,13 @@ def test_a_run_goes_on_where_one_was_cut_off_and_cpu_is_what_it_found(
     few = [case for case in SMALL if case.op in ("stablehlo.add", "stablehlo.tanh", "onnx.Softmax")]
     timed: list[str] = []
 
-    def twice_as_long(case: Case, _: float) -> tuple[float, int]:
+    def twice_as_long(case: CalibrationCase, _: float) -> tuple[float, int]:
         if len(timed) == 4:
             raise KeyboardInterrupt
         timed.append(case.name)
         lengths = (SHORT, SHORT + 1)
         chains = (case.chain(SHORT).roots, case.chain(SHORT + 1).roots)
-        return 2 * predicted(Measured(case.name, chains, lengths, 1.0), get_target("cpu-onnxruntime")), 2
+        return 2 * predicted(MeasuredLink(case.name, chains, lengths, 1.0), get_target("cpu-onnxruntime")), 2
 
     monkeypatch.setattr(calibrate, "cases", lambda: iter(few))
     monkeypatch.setattr(calibrate, "link_seconds", twice_as_long)

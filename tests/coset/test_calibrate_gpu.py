@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from coset.backends.profile import Place, opened
-from coset.calibration.calibrate import Bench, as_file, calibrate
+from coset.backends.profile import MeasuredAt, opened
+from coset.calibration.calibrate import CalibrationBench, as_file, calibrate
 from coset.cli import run
 from coset.extract.candidates import slower
 from coset.extract.fit import predicted
@@ -23,7 +23,7 @@ from coset.targets.target import all_targets, get_target
 torch = pytest.importorskip("torch")
 
 from coset.calibration import gpu as calibrate_gpu  # noqa: E402  (torch must be there)
-from coset.calibration.gpu import Call, calls, has_launch, on_gpu  # noqa: E402
+from coset.calibration.gpu import GpuCase, calls, has_launch, on_gpu  # noqa: E402
 
 EVERY = list(calls())
 SMALL = [case for case in EVERY if case.type.static is not None and case.type.static[-1] <= 64]
@@ -84,10 +84,10 @@ def test_another_gpu_is_found_from_what_it_measures(tmp_path: Path) -> None:
     there = replace(base, kernels={**base.kernels, **{name: slower(base.kernels[name], 2.0) for name in SINGLE}})
 
     def clock(case: object, _: float) -> tuple[float, int]:
-        assert isinstance(case, Call)
+        assert isinstance(case, GpuCase)
         return predicted(case.measured(1.0), there), 5
 
-    bench = Bench(Place("another", "1"), [case for case in SMALL if case.dtype == "f32"], clock, has_launch)
+    bench = CalibrationBench(MeasuredAt("another", "1"), [case for case in SMALL if case.dtype == "f32"], clock, has_launch)
     with opened(tmp_path / "p.sqlite") as profile:
         found = calibrate(base, profile, bench, seconds=60, each=0.1)
     assert found.before.error > 0.4 and found.after.error < 0.15
@@ -111,11 +111,13 @@ def test_programs_of_an_accelerator_are_not_timed(capsys: pytest.CaptureFixture[
 
 def test_gpu_is_the_target_that_was_calibrated_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COSET_CACHE", str(tmp_path))
-    monkeypatch.setattr(machine, "this_gpu", lambda: Place("a GPU", "torch 1"))
+    monkeypatch.setattr(machine, "this_gpu", lambda: MeasuredAt("a GPU", "torch 1"))
     with pytest.raises(CosetError, match="was not calibrated"):
         find_target("gpu")
     base = get_target("nvidia-h200")
-    bench = Bench(Place("a GPU", "torch 1"), SMALL[:6], lambda case, _: (2 * predicted(case.measured(1.0), base), 5), has_launch)
+    bench = CalibrationBench(
+        MeasuredAt("a GPU", "torch 1"), SMALL[:6], lambda case, _: (2 * predicted(case.measured(1.0), base), 5), has_launch
+    )
     with opened(tmp_path / "p.sqlite") as profile:
         found = calibrate(base, profile, bench, seconds=60, each=0.1)
     file = machine.calibrated_file("gpu")

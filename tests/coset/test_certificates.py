@@ -33,7 +33,7 @@ from coset.prove.contents import by_content, hashed, inner_names
 from coset.proving.certify import accepted, certificate_of
 from coset.proving.join import join
 from coset.proving.rounded import in_an_order
-from coset.proving.steps import COMPUTED, Mapped, Step, Uncertified
+from coset.proving.steps import COMPUTED, CertificateStep, Mapped, Uncertified
 
 BLOCKED = "import sys; sys.modules['egglog'] = None; sys.modules['egglog.bindings'] = None; from coset.cli import main; main()"
 
@@ -205,7 +205,7 @@ def test_without_a_certificate_the_model_is_written_and_the_reason_said(
     """A step that does not fit: the checker sees it before the certificate is handed out."""
     honest = coset.proving.certify.certificate_of
 
-    def careless(before: Program, after: Program, steps: Sequence[Step], **given: Any) -> Certificate:
+    def careless(before: Program, after: Program, steps: Sequence[CertificateStep], **given: Any) -> Certificate:
         made = honest(before, after, steps, **given)
         return Certificate(made.head, [line for line in made.lines if "rule" not in line])
 
@@ -253,10 +253,10 @@ def test_a_constant_that_is_stored_in_another_shape_is_rounded_before_it_is_move
     there, here = (make("stablehlo.reshape", (each,), {"shape": (4, 1)}) for each in (stored, number))
     after = Program((x,), (("y", make("stablehlo.add", (x, there))),))
     put = Mapped({}, hashed, inner_names(before))
-    steps = [put.step(Step(COMPUTED, (one,), (other,))) for one, other in ((there, column), (sum_, number), (here, column))]
+    steps = [put.step(CertificateStep(COMPUTED, (one,), (other,))) for one, other in ((there, column), (sum_, number), (here, column))]
     phases = with_witnesses(permitted_phases(NO_RULES, "reassociates", lambda rule: not rule.recognises))
 
-    def write(steps: Sequence[Step]) -> Certificate:
+    def write(steps: Sequence[CertificateStep]) -> Certificate:
         return certificate_of(by_content(before), by_content(after), steps)
 
     def check(found: Certificate) -> dict[str, Any]:

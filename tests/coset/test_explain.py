@@ -12,7 +12,7 @@ import pytest
 
 from coset.cli import run
 from coset.egraph.limits import Limits
-from coset.explaining.explain import Question, explain
+from coset.explaining.explain import ExplainedRule, explain
 from coset.ir.errors import CosetError
 from coset.job.job import Job
 from coset.job.machine import find_target
@@ -63,7 +63,7 @@ def _job(model: object, *, numerics: str = "real") -> Job:
 
 @pytest.mark.parametrize(("rule", "graph", "needs", "has"), sampled(NEARLY), ids=[graph for _, graph, _, _ in NEARLY])
 def test_the_condition_that_fails_is_named(rule: str, graph: str, needs: str, has: str) -> None:
-    found = explain(Question(_job(_model(graph)), rule, AT.get(graph)))
+    found = explain(ExplainedRule(_job(_model(graph)), rule, AT.get(graph)))
     assert not found["matched"]
     rows = [(row["condition"], row["found"]) for row in found["nearest"][0]["missing"]]
     assert any(needs in condition and has in what for condition, what in rows), rows
@@ -74,10 +74,10 @@ def test_where_a_rule_matches_is_said(rule: str) -> None:
     model = onnx.parser.parse_model((CORPUS / "layer_norm" / "torch-script14-inputs.onnxtxt").read_text())
     if rule.islower():
         with pytest.raises(CosetError, match="no rule") as refused:
-            explain(Question(_job(model), rule))
+            explain(ExplainedRule(_job(model), rule))
         assert "`onnx.LayerNormalization`" in str(refused.value)
         return
-    found = explain(Question(_job(model), rule))
+    found = explain(ExplainedRule(_job(model), rule))
     assert found["matched"] and not found["nearest"]
 
 
@@ -93,7 +93,7 @@ def test_a_rule_that_promises_too_little_is_left_out_for_that(tmp_path: Path) ->
     )
     model = onnx.parser.parse_model(SUM.format(left="Log(x)", right="Exp(a)"))
     job = Job(model, find_target("cpu-onnxruntime"), "exact", Limits(), (rules,), {}, lambda _: None)
-    found = explain(Question(job, "drop_exp_of_log"))
+    found = explain(ExplainedRule(job, "drop_exp_of_log"))
     assert found["matched"] and found["used"] == 0
     assert any("--numerics real" in reason for reason in found["reasons"])
 
@@ -101,7 +101,7 @@ def test_a_rule_that_promises_too_little_is_left_out_for_that(tmp_path: Path) ->
 def test_a_constant_that_is_an_input_is_named() -> None:
     text = """<ir_version: 9, opset_import: ["": 17]>
     g (float[1, 3, 8, 8] x, float[4, 3, 3, 3] w, float[4, 1, 1] s) => (float[1, 4, 6, 6] y) { a = Conv(x, w) y = Mul(a, s) }"""
-    found = explain(Question(_job(onnx.parser.parse_model(text)), CONVOLUTION))
+    found = explain(ExplainedRule(_job(onnx.parser.parse_model(text)), CONVOLUTION))
     rows = [(row["condition"], row["found"]) for row in found["nearest"][0]["missing"]]
     assert ("`w` is a constant", "it is a value that inputs decide") in rows
 

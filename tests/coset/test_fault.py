@@ -28,14 +28,14 @@ from coset.job.admission import Admission
 from coset.job.machine import get_target
 from coset.lowering.arranging.recomputing import fewest_bytes, recomputed
 from coset.lowering.kernels.kernel import (
-    Apply,
     Computed,
     Grouped,
     Library,
-    Number,
     Plan,
     Product,
     Rows,
+    ScalarConstant,
+    ScalarOp,
     Scatter,
     Store,
     reads,
@@ -47,7 +47,7 @@ from coset.lowering.package.program import write_package
 from coset.lowering.planning.plan import plan
 from coset.lowering.torch import kernel as aten_kernel
 from coset.lowering.triton import source as triton
-from coset.lowering.triton.launch import Emission
+from coset.lowering.triton.launch import EmittedKernel
 from coset.lowering.triton.source import can_emit
 from coset.packaging import lower
 from coset.packaging.asked import Check, Lowering
@@ -96,8 +96,8 @@ def more(stores: tuple[Store, ...]) -> tuple[Store, ...]:
     for store in stores:
         value, dtype, add = store.value, store.value.dtype, get_op("stablehlo.add")
         if can_be_more(store):
-            value = Apply(add, (value, Number(1000.0 if dtype.kind == "float" else 1, dtype)), dtype)
-            value = Apply(add, (value, store.value), dtype) if dtype.kind == "float" else value
+            value = ScalarOp(add, (value, ScalarConstant(1000.0 if dtype.kind == "float" else 1, dtype)), dtype)
+            value = ScalarOp(add, (value, store.value), dtype) if dtype.kind == "float" else value
         found.append(replace(store, value=value))
     return tuple(found)
 
@@ -217,7 +217,7 @@ def test_a_wrong_triton_function_is_named(monkeypatch: pytest.MonkeyPatch, tmp_p
     names: list[str] = []
     right = triton._EMITTERS[Product]
 
-    def wrong(kernel: Computed, *rest: Any) -> Emission:
+    def wrong(kernel: Computed, *rest: Any) -> EmittedKernel:
         found = right(kernel, *rest)
         names.extend([kernel.name] * (kernel.name not in names))
         return replace(found, source=planted(found.source)) if names.index(kernel.name) == 1 else found

@@ -21,7 +21,7 @@ from coset.comparing.reference import read_program  # noqa: E402
 from coset.dialects.expansion import opened_once  # noqa: E402
 from coset.dialects.hub.terms import transpose  # noqa: E402
 from coset.egraph.limits import Limits  # noqa: E402
-from coset.extract.work import Sizes, flops_of  # noqa: E402
+from coset.extract.work import WorkSizes, flops_of  # noqa: E402
 from coset.ir.evaluate import evaluate_program  # noqa: E402
 from coset.ir.program import Program  # noqa: E402
 from coset.ir.term import Term, input_term, make  # noqa: E402
@@ -140,7 +140,7 @@ def work(term: Term) -> float:
     if not term.op.name.startswith("kernel") and term.op.name != PLAIN:
         return 0.0
     types = [operand.type for operand in term.operands]
-    return flops_of(term.op, dict(term.attributes), term.type, types, Sizes({}))[0]
+    return flops_of(term.op, dict(term.attributes), term.type, types, WorkSizes({}))[0]
 
 
 def written(function: Any, arguments: Sequence[Any], folder: Path) -> Program:

@@ -18,7 +18,7 @@ from coset.ir.types import BF16, F16, F32, F64, I8, DType, TensorType
 from coset.lowering.kernels.kernel import Library, Plan, Product
 from coset.lowering.planning.library_products import may_be_librarys
 from coset.lowering.planning.plan import plan
-from coset.lowering.triton.launch import Options
+from coset.lowering.triton.launch import EmitOptions
 from coset.lowering.triton.product import emit_product
 from coset.pricing.judge import draft
 from coset.pricing.plan_price import PlanPrices
@@ -234,7 +234,7 @@ def test_prices_are_those_that_were_measured() -> None:
 
 
 def test_large_tiles_where_they_fill_the_machine_and_are_held() -> None:
-    def sides(rows: int, options: Options, *, scaled: bool = False) -> tuple[int, int]:
+    def sides(rows: int, options: EmitOptions, *, scaled: bool = False) -> tuple[int, int]:
         x, w = x_("x", rows, 1024), x_("w", 1024, 4096)
         if scaled:
             x = make("stablehlo.multiply", (x, x_("s", rows, 1024)))
@@ -245,8 +245,8 @@ def test_large_tiles_where_they_fill_the_machine_and_are_held() -> None:
         assert choice is not None
         return choice["BLOCK_M"], choice["BLOCK_N"]
 
-    full = Options(bulk=232448)
-    assert sides(4096, full) == (128, 128) and sides(256, full) == (64, 64) and sides(4096, Options()) == (64, 64)
+    full = EmitOptions(bulk=232448)
+    assert sides(4096, full) == (128, 128) and sides(256, full) == (64, 64) and sides(4096, EmitOptions()) == (64, 64)
     assert sides(4096, replace(full, bulk=100000)) == (128, 128) != sides(4096, replace(full, bulk=100000), scaled=True)
 
 

@@ -22,7 +22,7 @@ from coset.ir.types import F32, tensor
 from coset.lowering.onnx.model import write
 from coset.lowering.stablehlo.module import write_stablehlo
 from coset.optimizing import flow
-from coset.optimizing.measured import Candidate, Outcome, race
+from coset.optimizing.measured import RaceOutcome, TimedProgram, race
 from coset.targets.target import get_target
 
 SHAPE = (1, 32, 28, 28)
@@ -50,22 +50,22 @@ def model(tmp_path: Path) -> Path:
     return tmp_path / "m.onnx"
 
 
-def preferring(last: bool, seen: list[Sequence[Candidate]]) -> Callable[..., Outcome]:
+def preferring(last: bool, seen: list[Sequence[TimedProgram]]) -> Callable[..., RaceOutcome]:
     """A clock for tests."""
 
-    def raced(candidates: Sequence[Candidate], _: Any) -> Outcome:
+    def raced(candidates: Sequence[TimedProgram], _: Any) -> RaceOutcome:
         seen.append(candidates)
         for each in candidates:
             each.call()
         rows = [{"index": each.index, "nodes": each.nodes, "predicted_ms": each.predicted * 1e3, "median_ms": 1.0, "ratio": 1.0, "low": 1.0,
                  "high": 1.0} for each in candidates]  # fmt: skip
-        return Outcome(candidates[-1 if last else 0].index, rows)
+        return RaceOutcome(candidates[-1 if last else 0].index, rows)
 
     return raced
 
 
 def test_the_clock_decides_and_the_prices_stay_the_target_s(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Sequence[Candidate]] = []
+    seen: list[Sequence[TimedProgram]] = []
     monkeypatch.setattr(flow, "race", preferring(True, seen))
     plain = coset.optimize(model)
     found = coset.optimize(model, measure=12)
@@ -117,7 +117,7 @@ def test_a_race_is_won_by_a_clear_lead_alone() -> None:
         return lambda: a @ a
 
     said: list[str] = []
-    slow, quick = Candidate(0, 1, 1.0, work(600)), Candidate(3, 1, 1.0, work(60))
+    slow, quick = TimedProgram(0, 1, 1.0, work(600)), TimedProgram(3, 1, 1.0, work(60))
     assert race([slow, quick], said.append).fastest == 3
     assert race([quick, slow], said.append).fastest == 3
     assert "2 programs" in said[0]

@@ -18,7 +18,7 @@ from coset.comparing.reference import read_program
 from coset.egraph.limits import Limits
 from coset.egraph.saturate import saturate
 from coset.proving.prove import Proving, prove
-from coset.proving.steps import COMPUTED, Step, replay
+from coset.proving.steps import COMPUTED, CertificateStep, replay
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 
@@ -139,7 +139,7 @@ def test_a_search_that_was_ended_from_outside_has_no_steps() -> None:
     number, sum = literal(np.float32(2)), make("stablehlo.add", (literal(np.float32(1)), literal(np.float32(1))))
     found = saturate([sum, number], [], Limits(seconds=1), logged=False)
     assert found.decoder is None
-    played = replay(found, [(sum, number)], [Step(COMPUTED, (sum,), (number,))])
+    played = replay(found, [(sum, number)], [CertificateStep(COMPUTED, (sum,), (number,))])
     assert played.joins([(sum, number)]) and not played.joins([(sum, literal(np.float32(1)))])
 
 

@@ -23,7 +23,7 @@ from coset.cli import run
 from coset.comparing.refused import Refused
 from coset.egraph.limits import Limits
 from coset.extract.gym import read_problem
-from coset.extract.solve import Effort, solve
+from coset.extract.solve import SolveEffort, solve
 from coset.ir.errors import CosetError
 from coset.job.job import Job
 from coset.optimizing import flow, pipeline
@@ -227,7 +227,7 @@ def test_the_extraction_problem_is_written_and_has_the_cost_of_the_report(tmp_pa
     problem, report = tmp_path / "problem.json", tmp_path / "report.json"
     given = ["optimize", str(path), "-o", str(tmp_path / "out.onnx"), "--report", str(report), "--extraction-problem"]
     assert run([*given, str(problem)]) == 0
-    solution = solve(read_problem(problem), Effort())
+    solution = solve(read_problem(problem), SolveEffort())
     assert solution is not None and solution.cost == pytest.approx(json.loads(report.read_text())["cost"]["output"])
     assert run([*given, str(tmp_path / "none" / "problem.json")]) == 2
 

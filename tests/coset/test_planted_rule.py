@@ -19,7 +19,7 @@ from coset.optimizing import flow
 from coset.prove.certificate_file import packed
 from coset.prove.contents import by_content
 from coset.proving.certify import certificate_of
-from coset.proving.steps import Step
+from coset.proving.steps import CertificateStep
 from coset.rules.library import DEFAULT, load, rule_files
 from coset.rules.lock import NAME, Locked, save_lock, text_hash
 from coset.rules.rule import Rule
@@ -83,7 +83,7 @@ def test_a_proof_made_anew_refuses_what_the_lock_calls_proved(planted: Path, tmp
     """The checker alone does not believe the lock file beside a rule of the user's, which is not shown; `--prove` refutes it."""
     one, other, proof = chain(tmp_path, 2), chain(tmp_path, 1), tmp_path / "proof"
     before, after = (by_content(read_program(path)) for path in (one, other))
-    proof.write_bytes(packed(certificate_of(before, after, [Step(rule_of(planted), before.roots, after.roots)])))
+    proof.write_bytes(packed(certificate_of(before, after, [CertificateStep(rule_of(planted), before.roots, after.roots)])))
     given = ["verify", str(proof), str(one), str(other), "--rules", str(planted)]
     assert run([*given, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -117,7 +117,7 @@ def test_a_rule_of_the_users_is_shown_by_the_run_that_says_so(tmp_path: Path, ca
     (rule,) = (rule for rule in load([rules]).rules if rule.name == "my_odd_tangent")
     before, after = (by_content(read_program(path)) for path in paths)
     proof = tmp_path / "proof"
-    proof.write_bytes(packed(certificate_of(before, after, [Step(rule, before.roots, after.roots)])))
+    proof.write_bytes(packed(certificate_of(before, after, [CertificateStep(rule, before.roots, after.roots)])))
     given = ["verify", str(proof), *map(str, paths), "--rules", str(rules), "--json"]
     for options, shown in (([], "not shown"), (["--prove"], "proved")):
         assert run([*given, *options]) == 0

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import coset.dialects
 from coset.cli import run
-from coset.console.shares import USAGE, WORDS, Usage, by_use, families, median_seconds, recorded_usage
+from coset.console.shares import USAGE, WORDS, EntryUsage, by_use, families, median_seconds, recorded_usage
 from coset.ir.registry import all_ops
-from coset.prove.verdict import Verdict
+from coset.prove.verdict import RuleVerdict
 from coset.rules.definition import is_defined
 from coset.rules.library import load
 from coset.rules.lock import ASSURANCES
@@ -24,8 +24,8 @@ NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
 VERDICTS = st.dictionaries(NAMES, st.tuples(st.sampled_from(["one", "two"]), st.sampled_from(ASSURANCES), st.floats(0, 9)), min_size=1)
 
 
-def made(drawn: Mapping[str, tuple[str, str, float]]) -> list[Verdict]:
-    return [Verdict(name, f"/x/{file}.rules", 1, "exact", word, seconds, "") for name, (file, word, seconds) in drawn.items()]
+def made(drawn: Mapping[str, tuple[str, str, float]]) -> list[RuleVerdict]:
+    return [RuleVerdict(name, f"/x/{file}.rules", 1, "exact", word, seconds, "") for name, (file, word, seconds) in drawn.items()]
 
 
 @given(VERDICTS)
@@ -41,7 +41,7 @@ def test_the_shares_of_each_family_add_up(drawn: Mapping[str, tuple[str, str, fl
 
 @given(VERDICTS, st.dictionaries(NAMES, st.integers(1, 50)))
 def test_each_entry_weighs_as_much_as_it_is_used(drawn: Mapping[str, tuple[str, str, float]], counts: Mapping[str, int]) -> None:
-    found = by_use(made(drawn), Usage(counts, 3, 0))
+    found = by_use(made(drawn), EntryUsage(counts, 3, 0))
     repeated = [word for name, (_, word, _) in drawn.items() for _ in range(counts.get(name, 0))]
     assert found["uses"] == len(repeated) and found["elsewhere"] == sum(counts.values()) - len(repeated)
     assert found["rules"] == len(drawn.keys() & counts.keys())

@@ -18,7 +18,7 @@ from rich.console import Console
 from benchmarks.stacks import bert
 from coset.cli import cli
 from coset.console.telling import Telling
-from coset.egraph.growth import SILENT, Step, Watch
+from coset.egraph.growth import SILENT, SearchStep, Watch
 from coset.egraph.limits import Limits
 from coset.egraph.saturate import Saturation
 from coset.job.job import Job
@@ -46,7 +46,7 @@ def searched(model: Path, watch: Watch, limits: Limits | None = None) -> Saturat
 
 def test_steps_tell_what_the_search_did(model: Path) -> None:
     """Their counts are those of the finished e-graph, and what the rules applied in all is what the history says."""
-    told: list[Step] = []
+    told: list[SearchStep] = []
     names: list[str] = []
     found = searched(model, Watch(told.append, names.extend, counted=True))
     assert tuple(told) == found.growth
@@ -110,7 +110,7 @@ def test_on_a_terminal_one_line_moves() -> None:
     file = io.StringIO()
     with Telling(30.0, console=Console(file=file, force_terminal=True, width=100, color_system=None)) as telling:
         telling.say("searching equal programs")
-        telling.step(Step("algebra", 2, 1234, 567, 4.4))
+        telling.step(SearchStep("algebra", 2, 1234, 567, 4.4))
         assert telling.line() == "searching · algebra 3 · 1,234 e-nodes · 567 classes · 26 s left"
         telling.say("extracting")
         telling.chosen(1e-3, 2e-3)
@@ -123,7 +123,7 @@ def test_on_a_terminal_one_line_moves() -> None:
 
 def test_time_that_has_run_out_is_not_below_nothing() -> None:
     telling = Telling(1.0, console=Console(file=io.StringIO()))
-    telling.step(Step("algebra", 0, 1, 1, 2.5))
+    telling.step(SearchStep("algebra", 0, 1, 1, 2.5))
     assert "0 s left" in telling.line()
 
 
@@ -138,7 +138,7 @@ def test_situations_in_which_a_rule_has_no_types_are_dropped_and_named(model: Pa
 
     usual = searched(model, SILENT)
     monkeypatch.setattr(Rule, "decide", failing)
-    told: list[Step] = []
+    told: list[SearchStep] = []
     names: list[str] = []
     found = searched(model, Watch(told.append, names.extend))
     dropped = [names[number] for step in told for number, _ in step.untyped]

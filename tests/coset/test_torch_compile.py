@@ -510,7 +510,7 @@ def test_a_limit_of_memory_that_cannot_be_is_said_at_once(options: dict[str, Any
 
 
 def test_a_profile_is_an_option_and_a_wrong_one_is_refused_at_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    from coset.backends.profile import Place
+    from coset.backends.profile import MeasuredAt
     from coset.backends.tuning_profile import Timed, opened
 
     profile = tmp_path / "profile.sqlite"
@@ -518,7 +518,7 @@ def test_a_profile_is_an_option_and_a_wrong_one_is_refused_at_once(tmp_path: Pat
         with pytest.raises(CosetError, match=what):
             coset.compile(nn.Linear(4, 4), **given)
     with opened(profile) as store:
-        store.put_timed("nvidia-h100", Place("a GPU", "1"), "k", "BLOCK=256 warps=4 stages=3", Timed(1.0, 0.5, 0.5, 0.5, 5))
+        store.put_timed("nvidia-h100", MeasuredAt("a GPU", "1"), "k", "BLOCK=256 warps=4 stages=3", Timed(1.0, 0.5, 0.5, 0.5, 5))
     module = nn.Sequential(nn.Linear(8, 8), nn.GELU())
     x = torch.randn(4, 8)
     caplog.set_level(logging.DEBUG, logger="coset")

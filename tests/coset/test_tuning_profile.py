@@ -17,22 +17,22 @@ import numpy as np
 import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
-from coset.backends.profile import Place
+from coset.backends.profile import MeasuredAt
 from coset.backends.profile import opened as measured
 from coset.backends.triton_runtime import Runner
-from coset.backends.tuning_profile import Facts, Raced, Timed, Tunings, opened, reading
+from coset.backends.tuning_profile import CompilerFacts, Raced, Timed, Tunings, opened, reading
 from coset.calibration.cases import constant_term
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.types import F32
-from coset.lowering.triton.choice import Choice, Chosen
+from coset.lowering.triton.choice import KernelChoice, MeasuredChoice
 from coset.packaging.asked import Check, Lowering
 from coset.packaging.chosen import advice, best, default_row, fastest
 from coset.packaging.lower import lower
 from coset.packaging.programs import digest_of, model_key
 from coset.targets.target import get_target
 from coset.tuning import tune as tune_module
-from coset.tuning.measuring import Bench
+from coset.tuning.measuring import KernelBench
 from coset.tuning.tune import prepare, tune_model
 from tests.coset.tuning_bench import PLACE, ROOT, TARGET, FakeBench, asked, model, quicker, several, tuned
 from tests.lowering.plan_cases import op, x_
@@ -57,13 +57,13 @@ def test_the_choice_is_the_one_whose_interval_is_below_the_default_and_whose_rat
         "A=4 warps=4 stages=3": Timed(1.0, 0.8, 0.75, 0.99, 5),
         "A=8 warps=4 stages=3": Timed(1.0, 0.1, 0.1, 0.1, 5, "other values"),
     }
-    assert best(rows) == Chosen(Choice.read("A=4 warps=4 stages=3"), 1.25)
+    assert best(rows) == MeasuredChoice(KernelChoice.read("A=4 warps=4 stages=3"), 1.25)
     assert best(dict(reversed(rows.items()))) == best(rows)
     rows["A=2 warps=8 stages=3"] = replace(rows["A=4 warps=4 stages=3"])
-    assert best(rows) == Chosen(Choice.read("A=2 warps=8 stages=3"), 1.25), "of equal ones the first by its text"
+    assert best(rows) == MeasuredChoice(KernelChoice.read("A=2 warps=8 stages=3"), 1.25), "of equal ones the first by its text"
     slow = {"A=1 warps=4 stages=3": rows["A=1 warps=4 stages=3"]}
     assert best(slow) is None
-    assert best({**slow, "A=16 warps=4 stages=3": default_row(1.0)}) == Chosen(Choice.read("A=16 warps=4 stages=3"), 1.0)
+    assert best({**slow, "A=16 warps=4 stages=3": default_row(1.0)}) == MeasuredChoice(KernelChoice.read("A=16 warps=4 stages=3"), 1.0)
     won = [Raced("b", 2, Timed(1, 0.8, 0.7, 0.9, 5)), Raced("a", 0, Timed(1, 1.0, 1.0, 1.0)), Raced("c", 1, Timed(1, 0.5, 0.4, 1.2, 5))]
     assert fastest(tuple(won)) == won[0] and fastest(tuple(won[1:])) is None
     assert fastest((Raced("d", 3, Timed(1, 0.5, 0.4, 0.6, 5, "other values")), won[1])) is None
@@ -122,7 +122,7 @@ def test_a_profile_of_another_target_is_told_and_changes_nothing(interpreter: Ru
 
 def test_the_place_is_the_one_of_the_latest_measurement(tmp_path: Path) -> None:
     file = tmp_path / "profile.sqlite"
-    later = Place("a GPU of ours", "version 2")
+    later = MeasuredAt("a GPU of ours", "version 2")
     with opened(file) as store:
         store.put_timed(TARGET.name, PLACE, "k", "A=1 warps=4 stages=3", Timed(1.0, 0.5, 0.5, 0.5, 5))
         store.put_timed(TARGET.name, later, "k", "A=2 warps=4 stages=3", Timed(1.0, 0.5, 0.5, 0.5, 5))
@@ -154,8 +154,8 @@ def test_bad_profiles_are_refused_by_what_is_wrong(tmp_path: Path) -> None:
         assert store.places(TARGET.name) == []
     assert calibrated.read_bytes() == before
     with opened(calibrated) as store, measured(calibrated) as profile:  # both live in one file
-        store.put_facts("sm_90", "t", "k", "c", Facts(1))
-        assert store.facts("sm_90", "t", "k") == {"c": Facts(1)} and len(profile.rows(PLACE)) == 1
+        store.put_facts("sm_90", "t", "k", "c", CompilerFacts(1))
+        assert store.facts("sm_90", "t", "k") == {"c": CompilerFacts(1)} and len(profile.rows(PLACE)) == 1
     with pytest.raises(CosetError, match="aten"):
         lower(Lowering(model(), TARGET, code="aten", profile=calibrated), tmp_path / "out")
 
@@ -198,7 +198,7 @@ def test_a_program_that_differs_from_the_model_is_dropped_and_the_first_must_not
     prepared = prepare(asked(**given))
     others = {f"program_{each.strayed}" for each in prepared.programs if each.strayed}
 
-    def broken(names: set[str]) -> Bench:
+    def broken(names: set[str]) -> KernelBench:
         ours = FakeBench(interpreter)
 
         @contextmanager

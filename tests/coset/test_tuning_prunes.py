@@ -12,7 +12,7 @@ import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import Compiler, Runner, architecture
-from coset.backends.tuning_profile import Facts, Tunings, opened
+from coset.backends.tuning_profile import CompilerFacts, Tunings, opened
 from coset.ir.dims import evaluate
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
@@ -20,7 +20,7 @@ from coset.ir.term import constant
 from coset.ir.types import DTYPES, F32
 from coset.lowering.kernels.kernel import Load, scalars
 from coset.lowering.planning.plan import plan
-from coset.lowering.triton.launch import Options
+from coset.lowering.triton.launch import EmitOptions
 from coset.lowering.triton.source import can_emit
 from coset.pricing.kernel_options import options_for
 from coset.targets.target import get_target
@@ -55,8 +55,13 @@ def test_what_does_not_fit_the_target_or_spills_is_out() -> None:
     (kernel,) = kernels_of("linear")[:1]
     assert len(kernel.ranked) >= 6
     told = facts(
-        kernel, n0=Facts(300, 8, 1 << 20), n1=Facts(32, 16, 0), n2=Facts(32, 0, 232449), n3=Facts(256, 0, 0), n4=Facts(refused="no"),
-    )  # fmt: skip
+        kernel,
+        n0=CompilerFacts(300, 8, 1 << 20),
+        n1=CompilerFacts(32, 16, 0),
+        n2=CompilerFacts(32, 0, 232449),
+        n3=CompilerFacts(256, 0, 0),
+        n4=CompilerFacts(refused="no"),
+    )
     found = survivors(kernel, told, TARGET)
     assert found.survivors == (kernel.default, *kernel.ranked[5:])  # the default stays, whatever it is
     out = [found.out[choice.text()] for choice in kernel.ranked[1:5]]
@@ -66,15 +71,15 @@ def test_what_does_not_fit_the_target_or_spills_is_out() -> None:
 
 def test_where_all_spill_none_is_out_for_it() -> None:
     (kernel,) = kernels_of("linear")[:1]
-    told = {choice.text(): Facts(32, 4, 0) for choice in kernel.ranked}
+    told = {choice.text(): CompilerFacts(32, 4, 0) for choice in kernel.ranked}
     assert survivors(kernel, told, TARGET).survivors == kernel.ranked
 
 
 def test_registers_of_all_threads_fit_a_processor() -> None:
     x = x_("x", F32, 4096, 8192)
-    (kernel,) = tunables([plan(Program((x,), (("y", fold(x, "add", 1)),)), computes=can_emit)], Options(), TARGET, {})
+    (kernel,) = tunables([plan(Program((x,), (("y", fold(x, "add", 1)),)), computes=can_emit)], EmitOptions(), TARGET, {})
     assert any(choice.warps == 16 for choice in kernel.ranked[1:])
-    told = {choice.text(): Facts(160, 0, 0) for choice in kernel.ranked}  # 81,920 registers of 512 threads
+    told = {choice.text(): CompilerFacts(160, 0, 0) for choice in kernel.ranked}  # 81,920 registers of 512 threads
     found = survivors(kernel, told, TARGET)
     assert all(choice.warps < 16 for choice in found.survivors[1:])
     assert "registers: 160 of 512 threads" in found.out.values()
@@ -96,7 +101,7 @@ def test_prediction_knows_edges_waves_and_operands_that_are_read_again() -> None
 
     def ranked(m: int, n: int, k: int) -> Tunable:
         kernel, made = matmul(m, n, k, DTYPES["f16"])
-        return tunables([replace(made, kernels=(kernel,))], Options(), TARGET, {})[0]
+        return tunables([replace(made, kernels=(kernel,))], EmitOptions(), TARGET, {})[0]
 
     large = ranked(4096, 4096, 4096)
     small_tiles = [choice for choice in large.choices if choice["BLOCK_M"] * choice["BLOCK_N"] <= 32 * 32]
@@ -187,7 +192,7 @@ def test_what_is_below_a_byte_is_drawn_as_memory_holds_it() -> None:
     packed = constant(np.arange(128).reshape(8, 16).astype(i4.numpy))
     x, y = x_("x", i4, 8, 16), x_("y", f4, 8, 16)
     whole = op("add", op("add", *(op("convert", each, dtype=F32) for each in (x, y))), op("convert", packed, dtype=F32))
-    (kernel,) = tunables([plan(Program((x, y), (("z", whole),)), computes=can_emit)], Options(), TARGET, {})
+    (kernel,) = tunables([plan(Program((x, y), (("z", whole),)), computes=can_emit)], EmitOptions(), TARGET, {})
     found = {name: (str(array.dtype), array.size) for name, array in drawn(kernel).items()}
     (bytes_,) = found.keys() - {"x", "y", "z"}
     assert found == {"x": ("int8", 128), "y": ("float32", 128), "z": ("float32", 128), bytes_: ("uint8", 64)}

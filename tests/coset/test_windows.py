@@ -9,7 +9,7 @@ import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.dialects.hub.terms import broadcast, splat
-from coset.extract.work import Product as Sides
+from coset.extract.work import ContractionWork as Sides
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term
 from coset.ir.types import F16, F32, DType, TensorType

@@ -20,7 +20,7 @@ from coset.backends.onnxruntime import LIBRARIES, NotLoaded, Session, node_value
 from coset.cli import run
 from coset.comparing import fold, runtime_fold, worker
 from coset.comparing.deadline import within
-from coset.comparing.worker import WORKER, Lost
+from coset.comparing.worker import WORKER, RequestLost
 from coset.frontends.onnx.model import import_model
 
 
@@ -80,7 +80,7 @@ def test_errors_come_over_and_the_process_goes_on() -> None:
 ])  # fmt: skip
 def test_a_request_that_is_lost_costs_itself(work: Any, given: tuple[int, ...], words: str) -> None:
     started = time.monotonic()
-    with pytest.raises(Lost, match=words):
+    with pytest.raises(RequestLost, match=words):
         ask(work, *given, seconds=0.2 if given else 60.0)
     assert time.monotonic() - started < 30
     assert ask(added, 1, 2)[0] == 3

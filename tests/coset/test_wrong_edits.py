@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from benchmarks.models import Model
 from benchmarks.refuted_edits import Bounded, counts, drawn
 from coset.comparing.reference import read_program
-from coset.proving.refute import Names, Pair
+from coset.proving.refute import PairedNames, ProgramPair
 
 
 @pytest.fixture
@@ -56,6 +56,6 @@ def test_no_sizes_are_drawn_with_which_a_value_is_empty(tmp_path: Path) -> None:
     graph = helper.make_graph(nodes, "g", ends[:1], ends[1:])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
     program = read_program(path)
-    sizes = Pair((path, path), program, program, Names({}, {}), {}).sizes
+    sizes = ProgramPair((path, path), program, program, PairedNames({}, {}), {}).sizes
     assert sizes["b"] == 2 and sizes["h"] >= 40 and sizes["w"] >= 40
-    assert Pair((path, path), program, program, Names({}, {}), {"h": 48, "w": 44}).sizes == {"b": 2, "h": 48, "w": 44}
+    assert ProgramPair((path, path), program, program, PairedNames({}, {}), {"h": 48, "w": 44}).sizes == {"b": 2, "h": 48, "w": 44}

@@ -11,26 +11,26 @@ from typing import Any
 import numpy as np
 
 import coset.dialects  # noqa: F401  (fills the registry)
-from coset.backends.profile import Place
+from coset.backends.profile import MeasuredAt
 from coset.backends.triton_runtime import Runner
-from coset.backends.tuning_profile import Facts, Tunings
+from coset.backends.tuning_profile import CompilerFacts, Tunings
 from coset.comparing import timing
 from coset.comparing.feeds import Feed
 from coset.ir.program import Program
 from coset.ir.types import F32
 from coset.lowering.planning.plan import plan
-from coset.lowering.triton.choice import Choice
-from coset.lowering.triton.launch import Options
-from coset.lowering.triton.source import Emission, can_emit
+from coset.lowering.triton.choice import KernelChoice
+from coset.lowering.triton.launch import EmitOptions
+from coset.lowering.triton.source import EmittedKernel, can_emit
 from coset.targets.target import get_target
-from coset.tuning.measuring import Bench
+from coset.tuning.measuring import KernelBench
 from coset.tuning.tunable import Tunable, tunables
 from coset.tuning.tune import Tuning, tune_model
 from tests.lowering.plan_cases import CASES, fold, gelu_of, op, x_
 
 TARGET = get_target("nvidia-h200")
 ROOT = Path(__file__).parents[2]
-PLACE = Place("a GPU of ours", "version 1")
+PLACE = MeasuredAt("a GPU of ours", "version 1")
 
 
 def model() -> Program:
@@ -45,7 +45,7 @@ def asked(**given: Any) -> Tuning:
 
 
 def kernels_of(name: str, sizes: Mapping[str, int] | None = None) -> list[Tunable]:
-    return tunables([plan(CASES[name]()[0], computes=can_emit)], Options(), TARGET, sizes or {"n": 5, "s": 7})
+    return tunables([plan(CASES[name]()[0], computes=can_emit)], EmitOptions(), TARGET, sizes or {"n": 5, "s": 7})
 
 
 def several() -> Program:
@@ -61,17 +61,19 @@ class FakeBench:
     """Kernels run in the interpreter; a call takes what `seconds` says of its numbers. After `calls` blocks the user presses Ctrl-C."""
 
     runner: Runner
-    seconds: Callable[[Choice], float] = lambda choice: 1.0
-    broken: Callable[[Choice], bool] = lambda choice: False
+    seconds: Callable[[KernelChoice], float] = lambda choice: 1.0
+    broken: Callable[[KernelChoice], bool] = lambda choice: False
     calls: int = 1 << 30
     programs: Callable[[str], float] = lambda name: 1.0
     timed: list[str] = field(default_factory=list)
 
-    def bench(self) -> Bench:
-        return Bench(PLACE, lambda: KeptRunner(self), self.running, self.package, self.calling, self.clock, timing.Protocol(5, 9.0, 5, 1))
+    def bench(self) -> KernelBench:
+        return KernelBench(
+            PLACE, lambda: KeptRunner(self), self.running, self.package, self.calling, self.clock, timing.Protocol(5, 9.0, 5, 1)
+        )
 
     @contextmanager
-    def running(self, _: str, emission: Emission, __: Any, ___: Any) -> Iterator[timing.Program]:
+    def running(self, _: str, emission: EmittedKernel, __: Any, ___: Any) -> Iterator[timing.Program]:
         assert emission.choice is not None
         yield _Call(self.seconds(emission.choice), emission.choice.text())
 
@@ -117,7 +119,7 @@ class KeptRunner:
     def run(self, source: str, launches: Any, arrays: Any, binding: Any) -> dict[str, Any]:
         found = self.bench.runner.run(source, launches, arrays, binding)
         numbers = dict(launches[0].constexprs)
-        choice = Choice(tuple(numbers.items()), launches[0].num_warps, launches[0].num_stages)
+        choice = KernelChoice(tuple(numbers.items()), launches[0].num_warps, launches[0].num_stages)
         if not self.bench.broken(choice):
             return found
         changed = {name: np.array(value) for name, value in found.items()}
@@ -127,7 +129,7 @@ class KeptRunner:
         return changed
 
 
-def quicker(choice: Choice) -> float:
+def quicker(choice: KernelChoice) -> float:
     """A clock's opinion: the more warps the slower, the more elements a program the faster."""
     return (1.0 + choice.warps / 16) / (1.0 + sum(number for _, number in choice.numbers) / 4096)
 
@@ -141,6 +143,6 @@ def rows_of(store: Tunings) -> dict[str, dict[str, float]]:
     return {key: {text: each.ratio for text, each in timed.items()} for key, timed in found.items()}
 
 
-def facts(kernel: Tunable, **given: Facts) -> dict[str, Facts]:
+def facts(kernel: Tunable, **given: CompilerFacts) -> dict[str, CompilerFacts]:
     """Facts of all alternatives: those given by place, else all is well."""
-    return {choice.text(): given.get(f"n{place}", Facts(32, 0, 1024)) for place, choice in enumerate(kernel.ranked)}
+    return {choice.text(): given.get(f"n{place}", CompilerFacts(32, 0, 1024)) for place, choice in enumerate(kernel.ranked)}

@@ -82,7 +82,7 @@ func.func @main(%x: tensor<2x?xf32>, %s: tensor<2xf32>) -> (tensor<2x?xf32>, ten
 def test_text_comes_in_and_goes_out_and_is_run() -> None:
     """The body sees no constant from outside, although the program has an equal one."""
     pytest.importorskip("torch_mlir")
-    from coset.backends.stablehlo_interpreter import Interpreter
+    from coset.backends.stablehlo_interpreter import StablehloInterpreter
     from coset.frontends.stablehlo.program import import_stablehlo
     from coset.lowering.stablehlo.module import print_stablehlo
 
@@ -97,7 +97,7 @@ def test_text_comes_in_and_goes_out_and_is_run() -> None:
         carry = rows[0] + x[:, i]
     wanted = [np.stack(rows, 1), carry]
     (size,) = program.symbols()
-    with Interpreter() as interpreter:
+    with StablehloInterpreter() as interpreter:
         foreign = interpreter.run(print_stablehlo(program, binding={size: 5}), [x, s])
     for found in (evaluate_program(p, dict(zip((t.attribute("name") for t in p.inputs), (x, s), strict=True))) for p in (program, again)):
         for a, b, c in zip(found, wanted, foreign, strict=True):

@@ -22,7 +22,7 @@ import test_hub_regions_reference as regions
 from hub_cases import BINDING, HUB, Case, adversarial, numbers
 from test_hub_data_reference import drawn, same
 
-from coset.backends.stablehlo_interpreter import Interpreter
+from coset.backends.stablehlo_interpreter import StablehloInterpreter
 from coset.dialects.hub.mlir_text import dense_text, type_text
 from coset.dialects.hub.scalars import cast, widen
 from coset.frontends.stablehlo.program import import_stablehlo
@@ -70,8 +70,8 @@ SYMBOLS = input_term(
 
 
 @pytest.fixture(scope="module")
-def interpreter() -> Iterator[Interpreter]:
-    with Interpreter() as child:
+def interpreter() -> Iterator[StablehloInterpreter]:
+    with StablehloInterpreter() as child:
         yield child
 
 
@@ -121,7 +121,7 @@ def values(case: Case) -> list[Array]:
     return [np.asarray(item) for item in (value if isinstance(value, tuple) else (value,))]
 
 
-def compared(case: Case, interpreter: Interpreter) -> bool | str:
+def compared(case: Case, interpreter: StablehloInterpreter) -> bool | str:
     """True when the interpreter computes what we do, False when it does not, or why it computes nothing."""
     program, feed = program_of(case)
     try:
@@ -133,7 +133,7 @@ def compared(case: Case, interpreter: Interpreter) -> bool | str:
 
 
 @pytest.mark.parametrize("op", [op for op in MEANT if op.name not in ELSEWHERE], ids=str)
-def test_printed_ops_mean_what_the_interpreter_computes(op: Op, interpreter: Interpreter) -> None:
+def test_printed_ops_mean_what_the_interpreter_computes(op: Op, interpreter: StablehloInterpreter) -> None:
     chosen = [case for case in map(settled, drawn(op, 20)) if case is not None]
     answers = [compared(case, interpreter) for case in chosen]
     wrong = [case for case, answer in zip(chosen, answers, strict=True) if answer is False]
@@ -170,7 +170,7 @@ def test_printed_ops_are_imported_as_what_they_were(op: Op) -> None:
 BUILTINS = ("stablehlo.constant", "stablehlo.tuple", "stablehlo.get_tuple_element")  # ops of the specification that are terms of `ir`
 
 
-def test_constants_and_tuples_are_what_the_interpreter_has(interpreter: Interpreter) -> None:
+def test_constants_and_tuples_are_what_the_interpreter_has(interpreter: StablehloInterpreter) -> None:
     """A tuple in a tuple, taken apart again: for every element type, with adversarial constants."""
     for dtype in DTYPES.values():
         if dtype.name in ("f8e8m0fnu", "string"):

@@ -143,9 +143,9 @@ def same(ours: Array, theirs: Array) -> bool:
 @pytest.fixture(scope="module")
 def interpreter() -> Iterator[Any]:
     pytest.importorskip("torch_mlir", reason="the reference interpreter is in the torch-mlir wheel")
-    from coset.backends.stablehlo_interpreter import Interpreter
+    from coset.backends.stablehlo_interpreter import StablehloInterpreter
 
-    with Interpreter() as child:
+    with StablehloInterpreter() as child:
         yield child
 
 

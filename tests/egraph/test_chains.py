@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import coset.dialects
-from coset.egraph.chains import Chain, best_order, find_chains, is_associativity, order_chains, product
+from coset.egraph.chains import ProductChain, best_order, find_chains, is_associativity, order_chains, product
 from coset.ir.dims import Dim, symbol
 from coset.ir.evaluate import evaluate
 from coset.ir.op import Array
@@ -71,7 +71,7 @@ def test_the_best_order_has_the_least_work_and_the_same_value(sizes: list[int], 
 def test_batched_chains_keep_their_batch() -> None:
     term, leaves = chain_of([5, 1, 6, 2], (4,), batched=True)
     (chain,) = find_chains([term])
-    assert chain == Chain(term, tuple(leaves), True)
+    assert chain == ProductChain(term, tuple(leaves), True)
     assert best_order(chain, flops, {}, lambda _: False).type == term.type
 
 

@@ -8,9 +8,9 @@ from math import prod
 
 import pytest
 
-from coset.calibration.cases import SHORT, Case, cases
+from coset.calibration.cases import SHORT, CalibrationCase, cases
 from coset.extract.candidates import slower
-from coset.extract.fit import Measured, fit, predicted, quality
+from coset.extract.fit import MeasuredLink, fit, predicted, quality
 from coset.targets.target import Target, get_target
 
 SMALL = 1 << 18  # elements of the chains that are made here
@@ -22,13 +22,13 @@ def slowed(target: Target, factors: dict[str, float]) -> Target:
     return replace(target, kernels={name: slower(kernel, factors.get(name, 1.0)) for name, kernel in target.kernels.items()})
 
 
-def small_cases() -> list[Case]:
+def small_cases() -> list[CalibrationCase]:
     return [case for case in cases() if prod(case.type.static or ()) <= SMALL and "2048" not in case.shape and case.op != "onnx.Conv"][::2]
 
 
-def measured(case: Case, machine: Target, noise: random.Random) -> Measured:
+def measured(case: CalibrationCase, machine: Target, noise: random.Random) -> MeasuredLink:
     chains = (case.chain(SHORT).roots, case.chain(SHORT + 1).roots)
-    blank = Measured(case.name, chains, (SHORT, SHORT + 1), 1.0)
+    blank = MeasuredLink(case.name, chains, (SHORT, SHORT + 1), 1.0)
     return replace(blank, seconds=predicted(blank, machine) * noise.lognormvariate(0.0, 0.05))
 
 

@@ -13,7 +13,7 @@ from problems import problems
 from coset.extract.greedy import tree_order
 from coset.extract.gym import Named, parse_problem, read_problem, render_problem, side_by_side
 from coset.extract.problem import Problem, choice
-from coset.extract.solve import Effort, solve
+from coset.extract.solve import SolveEffort, solve
 from coset.ir.errors import CosetError
 
 NODE = {"op": "add", "children": [], "eclass": "c", "cost": 1.0}
@@ -35,15 +35,15 @@ def test_a_problem_comes_back_as_it_was(problem: Problem) -> None:
         kept = [tuple(e for e in choices if all(child in finite for child in e.children)) for choices in problem.classes]
         assert list(again.classes) == kept and again.roots == problem.roots
     if all(root in finite for root in problem.roots):
-        one, other = solve(problem, Effort()), solve(again, Effort())
+        one, other = solve(problem, SolveEffort()), solve(again, SolveEffort())
         assert one is not None and other is not None and one.cost == pytest.approx(other.cost)
     assert render_problem(named(again)) == render_problem(named(parse_problem(render_problem(named(again)), "file.json")))
 
 
 @given(problems(), problems())
 def test_side_by_side_costs_are_added(first: Problem, second: Problem) -> None:
-    one, other = solve(first, Effort()), solve(second, Effort())
-    both = solve(side_by_side([named(first), named(second)]).problem, Effort())
+    one, other = solve(first, SolveEffort()), solve(second, SolveEffort())
+    both = solve(side_by_side([named(first), named(second)]).problem, SolveEffort())
     assert (both is None) == (one is None or other is None)
     if both is not None and one is not None and other is not None:
         assert both.cost == pytest.approx(one.cost + other.cost)

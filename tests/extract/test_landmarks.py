@@ -16,7 +16,7 @@ from coset.extract.ilp import relaxed
 from coset.extract.lagrange import price
 from coset.extract.landmarks import landmarks
 from coset.extract.problem import Choice, Picks, Problem, choice, cost_of, find_order, needed
-from coset.extract.solve import Effort, solve
+from coset.extract.solve import SolveEffort, solve
 
 
 def solutions(problem: Problem) -> Iterator[Picks]:
@@ -79,7 +79,7 @@ def test_a_chain_of_choices_over_one_class_each_is_bounded_by_its_best_solution(
     for number in range(0, 60, 3):
         chain += [(choice(1.0, [number]),), (choice(2.0, [number]),), (choice(1.0, [number + 1]), choice(0.5, [number + 2]))]
     problem = Problem(chain, (len(chain) - 1,))
-    best = solve(problem, Effort())
+    best = solve(problem, SolveEffort())
     assert best is not None and landmarks(problem).bound == pytest.approx(best.cost)
 
 
@@ -88,7 +88,7 @@ def test_two_layouts_are_bounded_where_prices_are_not(count: int) -> None:
     """ConvNeXt's blocks: every value in two layouts, each made of the other by a transpose. A relaxation takes half of each round trip and
     pays for nothing below (extraction of such a model took 17 s, nearly all in HiGHS, and was left with a gap of 6 %)."""
     problem = layouts(count, 0)
-    best = solve(problem, Effort())
+    best = solve(problem, SolveEffort())
     assert best is not None and best.method == "exact"
     assert landmarks(problem).bound > 0.97 * best.cost
     assert price(problem, best.cost).bound < 0.7 * best.cost
@@ -98,14 +98,14 @@ def test_the_search_goes_on_over_what_landmarks_leave(monkeypatch: pytest.Monkey
     """Without the integer program, as for kernels: what a better solution may have is a smaller problem, which is solved like any other."""
     monkeypatch.setattr("coset.extract.solve.BRANCH_STEPS", 0)
     problem = layouts(8, 1)
-    best, found = solve(problem, Effort()), solve(problem, Effort(width=0, nodes=None))
+    best, found = solve(problem, SolveEffort()), solve(problem, SolveEffort(width=0, nodes=None))
     assert best is not None and found is not None and found.method == "exact"
     assert found.cost == pytest.approx(best.cost)
 
 
 def test_bounds_of_layers_reach_the_best_within_a_few_percent() -> None:
     problem = layered(40, 3)
-    best = solve(problem, Effort())
+    best = solve(problem, SolveEffort())
     assert best is not None and 0.95 * best.cost <= landmarks(problem).bound <= best.cost
 
 
@@ -118,7 +118,7 @@ def test_a_way_that_leads_back_is_in_no_landmark() -> None:
 def test_the_relaxation_bounds_whatever_the_solver_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """Dual values that break their own constraints, as rounding may, are paid for by what they break."""
     problem = layouts(6, 3)
-    best = solve(problem, Effort())
+    best = solve(problem, SolveEffort())
     assert best is not None
     marks = landmarks(problem)
     for factor in (1.001, 2.0, 30.0):

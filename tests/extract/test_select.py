@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from coset.dialects.hub.stablehlo import broadcast, dot, reshape, splat, transpose
 from coset.extract.select import reprice, select
-from coset.extract.solve import Effort
+from coset.extract.solve import SolveEffort
 from coset.ir.builtin import absent
 from coset.ir.dims import symbol
 from coset.ir.errors import CosetError
@@ -283,5 +283,5 @@ def test_dims_are_numbers_of_the_binding_and_assumed_where_it_is_silent() -> Non
 def test_greedy_effort_keeps_the_promise_too() -> None:
     early = add(WIDE, broadcast(COLUMN, (128, 768), (0,)))
     root = reshape(add(early, X), (768, 128))
-    chosen = select(saturated_with([root]), CPU, {}, effort=Effort(choices=0))
+    chosen = select(saturated_with([root]), CPU, {}, effort=SolveEffort(choices=0))
     assert chosen.cost <= chosen.input_cost * (1 + 1e-12)

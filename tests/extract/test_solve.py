@@ -18,24 +18,24 @@ from coset.extract.eliminate import eliminate
 from coset.extract.frontier import advance
 from coset.extract.greedy import greedy, repaired
 from coset.extract.groups import groups_of
-from coset.extract.ilp import Exact, solve_exactly
+from coset.extract.ilp import ExactSolution, solve_exactly
 from coset.extract.landmarks import Landmarks
 from coset.extract.problem import Picks, Problem, choice, cost_of, find_order
 from coset.extract.prune import prune
-from coset.extract.solve import Effort, solve
-from coset.extract.wide import Found, Left, search
+from coset.extract.solve import SolveEffort, solve
+from coset.extract.wide import Left, WidePicks, search
 
-EFFORT = Effort()
-WALKED = Effort(width=0)
-LADDER = Effort(
+EFFORT = SolveEffort()
+WALKED = SolveEffort(width=0)
+LADDER = SolveEffort(
     width=0, states=0
 )  # without elimination and frontiers, which leave the rest of the ladder nothing to do on problems as small as these
 CLOSE = 1e-7  # of HiGHS: its tolerances are 1e-7 on a cost of 1e4 units (scipy.optimize.milp, primal feasibility)
 
 
 @settings(max_examples=300, deadline=None)
-@given(problems(), st.sampled_from([EFFORT, WALKED, LADDER, Effort(width=3)]))
-def test_the_ladder_finds_what_trying_everything_finds(problem: Problem, effort: Effort) -> None:
+@given(problems(), st.sampled_from([EFFORT, WALKED, LADDER, SolveEffort(width=3)]))
+def test_the_ladder_finds_what_trying_everything_finds(problem: Problem, effort: SolveEffort) -> None:
     best = best_by_trying(problem)
     solution = solve(problem, effort)
     if best is None:
@@ -108,13 +108,13 @@ def test_a_known_solution_is_never_lost() -> None:
     problem = layered(30, 1)
     best = solve(problem, EFFORT)
     assert best is not None
-    again = solve(problem, Effort(width=0, states=0, choices=0, relaxed=0), start=best.picks)
+    again = solve(problem, SolveEffort(width=0, states=0, choices=0, relaxed=0), start=best.picks)
     assert again is not None and again.cost <= best.cost * (1 + 1e-12)
 
 
 def test_a_part_too_large_for_the_program_is_searched_and_has_a_bound() -> None:
     problem = layered(5, 1)
-    exact, loose = solve(problem, EFFORT), solve(problem, Effort(width=0, states=0, choices=0))
+    exact, loose = solve(problem, EFFORT), solve(problem, SolveEffort(width=0, states=0, choices=0))
     assert exact is not None and loose is not None
     assert loose.method in ("search", "exact") and loose.lower_bound <= exact.cost <= loose.cost
 
@@ -123,11 +123,11 @@ def test_the_integer_program_is_asked_only_where_it_is_wanted(monkeypatch: pytes
     """Without it the search's own solution is handed out, with the search's bound."""
     asked = []
 
-    def program(problem: Problem, upper: float, *, nodes: int, seconds: float, near: float) -> Exact:
+    def program(problem: Problem, upper: float, *, nodes: int, seconds: float, near: float) -> ExactSolution:
         asked.append(nodes)
         return solve_exactly(problem, upper, nodes=nodes, seconds=seconds, near=near)
 
-    def weak(problem: Problem, start: Picks, *, end: float) -> Found:
+    def weak(problem: Problem, start: Picks, *, end: float) -> WidePicks:
         every = Left(problem, [tuple(range(len(choices))) for choices in problem.classes])
         return replace(search(problem, start, end=end), bound=0.0, left=every)  # a search that proves nothing
 
@@ -162,7 +162,7 @@ def test_what_is_near_enough_is_no_proof(seed: int) -> None:
 
 
 def test_no_time_left_is_said() -> None:
-    solution = solve(layered(5, 1), Effort(width=0, seconds=0))
+    solution = solve(layered(5, 1), SolveEffort(width=0, seconds=0))
     assert solution is not None and solution.method == "time" and solution.lower_bound <= solution.cost
 
 
@@ -178,7 +178,7 @@ def test_elimination_frontiers_and_the_integer_program_agree(seed: int) -> None:
             for place in range(generator.choice((1, 2, 3)))
         ))  # fmt: skip
     problem = Problem(made, (59,))
-    found = [solve(problem, effort) for effort in (Effort(states=0, choices=0), Effort(width=0, choices=0), LADDER)]
+    found = [solve(problem, effort) for effort in (SolveEffort(states=0, choices=0), SolveEffort(width=0, choices=0), LADDER)]
     assert all(solution is not None and solution.method in ("exact", "pruned") for solution in found)
     one, *others = [solution.cost for solution in found if solution is not None]
     assert others == [pytest.approx(one, rel=CLOSE)] * 2

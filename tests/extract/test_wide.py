@@ -17,10 +17,10 @@ from coset.extract.greedy import greedy, tree_order
 from coset.extract.lagrange import price
 from coset.extract.moves import Moves
 from coset.extract.problem import Choice, Picks, Problem, choice, cost_of, find_order
-from coset.extract.solve import Effort, solve
+from coset.extract.solve import SolveEffort, solve
 from coset.extract.wide import search
 
-SEARCHED = Effort(width=0, states=0, choices=0)
+SEARCHED = SolveEffort(width=0, states=0, choices=0)
 
 
 def small(seed: int) -> Problem:
@@ -57,7 +57,7 @@ def best_by_branching(problem: Problem) -> float:
 def test_small_problems_with_cycles_are_solved_as_trying_everything_does(seed: int) -> None:
     problem = small(seed)
     best = best_by_trying(problem)
-    for effort in (Effort(), Effort(width=0, states=0)):
+    for effort in (SolveEffort(), SolveEffort(width=0, states=0)):
         solution = solve(problem, effort)
         assert (solution is None) == (best is None)
         if solution is not None:
@@ -86,7 +86,7 @@ def test_without_forwards_the_best_stays(problem: Problem) -> None:
     best = best_by_trying(problem)
     smaller, kept = without_forwards(problem)
     assert [tuple(problem.classes[n][i] for i in indices) for n, indices in enumerate(kept)] == list(smaller.classes)
-    found = solve(smaller, Effort())
+    found = solve(smaller, SolveEffort())
     assert (best is None) == (found is None)
     if best is not None and found is not None:
         assert found.cost == pytest.approx(best, rel=1e-9)
@@ -148,7 +148,7 @@ def test_no_solution_is_cheaper_than_the_planted_one(seed: int) -> None:
     tiny = shared_merges(34, seed, towers=1, width=3)
     assert best_by_branching(tiny.problem) == pytest.approx(tiny.cost)
     planted = shared_merges(700, seed)
-    solution = solve(planted.problem, Effort(nodes=10_000))
+    solution = solve(planted.problem, SolveEffort(nodes=10_000))
     assert solution is not None and solution.method == "exact" and solution.cost == pytest.approx(planted.cost, rel=1e-6)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.onnx_nodes import FREE, form, model_of
 from coset.backends.onnxruntime import Session
-from coset.frontends.onnx.facts import Bounded, Facts, Impossible, Undecided, read
+from coset.frontends.onnx.facts import Bounded, Impossible, RunFacts, UndecidedBranch, read
 from coset.frontends.onnx.model import import_model
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
@@ -22,11 +22,11 @@ DONE = Program((), ())
     (True, Impossible(), False), (False, Impossible(), True), (True, CosetError("cannot be read so"), None), (True, Bounded("n", 1), None),
 ])  # fmt: skip
 def test_only_a_branch_after_which_every_run_fails_is_never_taken(failing: bool, problem: Exception, learned: bool | None) -> None:
-    seen: list[Facts] = []
+    seen: list[RunFacts] = []
 
-    def once(facts: Facts) -> Program:
+    def once(facts: RunFacts) -> Program:
         if "y" not in facts.branches:
-            raise Undecided("y")
+            raise UndecidedBranch("y")
         if facts.trying and facts.branches["y"] is failing:
             raise problem
         seen.append(facts)
@@ -39,11 +39,11 @@ def test_only_a_branch_after_which_every_run_fails_is_never_taken(failing: bool,
 def test_where_both_branches_fail_nothing_is_learned() -> None:
     """The model fails whatever is done: its user is to see how."""
 
-    def once(facts: Facts) -> Program:
+    def once(facts: RunFacts) -> Program:
         if facts.trying:
             raise Impossible
         if not facts.branches:
-            raise Undecided("y")
+            raise UndecidedBranch("y")
         assert facts.branches == {"y": None}
         return DONE
 
@@ -53,11 +53,11 @@ def test_where_both_branches_fail_nothing_is_learned() -> None:
 def test_few_are_asked_about() -> None:
     asked: list[str] = []
 
-    def once(facts: Facts) -> Program:
+    def once(facts: RunFacts) -> Program:
         name = f"y{len(facts.branches)}"
         if facts.asks:
             asked.append(name)
-            raise Undecided(name)
+            raise UndecidedBranch(name)
         return DONE
 
     assert read(once) is DONE

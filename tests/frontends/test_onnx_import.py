@@ -12,7 +12,7 @@ from round_trips import BOOL, FLOAT, INT64, equal, exported, kept, model_of, out
 
 from coset.backends.onnxruntime import Session, evaluate_opaque
 from coset.dialects.onnx.importing import BUILDERS, NEWEST
-from coset.frontends.onnx.facts import Bounded, Facts, Fixed, read
+from coset.frontends.onnx.facts import Bounded, Fixed, RunFacts, read
 from coset.frontends.onnx.model import import_model
 from coset.ir import dims
 from coset.ir.errors import CosetError
@@ -421,9 +421,9 @@ def test_what_is_concatenated_has_one_shape() -> None:
 
 def test_a_fact_about_a_counted_dim_ends_with_what_stood_before_it() -> None:
     """Behind a new fact other dims may be counted so: facts about them are met again."""
-    met: list[Facts] = []
+    met: list[RunFacts] = []
 
-    def once(facts: Facts) -> Program:
+    def once(facts: RunFacts) -> Program:
         met.append(facts)
         if len(met) == 1:
             raise Fixed("d4", 2)

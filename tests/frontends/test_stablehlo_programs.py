@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("torch_mlir", reason="the `mlir` extra is not installed")
 
-from coset.backends.stablehlo_interpreter import Interpreter
+from coset.backends.stablehlo_interpreter import StablehloInterpreter
 from coset.frontends.stablehlo.program import import_stablehlo
 from coset.ir.builtin import OPAQUE
 from coset.ir.evaluate import evaluate_program
@@ -31,8 +31,8 @@ def normal(*shape: int) -> Array:
 
 
 @pytest.fixture(scope="module")
-def interpreter() -> Iterator[Interpreter]:
-    with Interpreter() as child:
+def interpreter() -> Iterator[StablehloInterpreter]:
+    with StablehloInterpreter() as child:
         yield child
 
 
@@ -173,7 +173,7 @@ def opaque(program: Program) -> list[str]:
     return found
 
 
-def check(program: Program, arrays: list[Array], wanted: list[Array], interpreter: Interpreter) -> str:
+def check(program: Program, arrays: list[Array], wanted: list[Array], interpreter: StablehloInterpreter) -> str:
     """Evaluate, print, import, evaluate, run: the printed static text."""
     assert not opaque(program)
     feed = {str(term.attribute("name")): array for term, array in zip(program.inputs, arrays, strict=True)}
@@ -214,7 +214,7 @@ def xla(text: str, arrays: list[Array]) -> list[Array]:
 
 @pytest.mark.parametrize("name", JAX)
 @pytest.mark.parametrize("form", ["text", "artifact", "dynamic"])
-def test_jax_programs_keep_their_meaning(name: str, form: str, interpreter: Interpreter) -> None:
+def test_jax_programs_keep_their_meaning(name: str, form: str, interpreter: StablehloInterpreter) -> None:
     jax = pytest.importorskip("jax", reason="the `jax` extra is not installed")
     from jax import export
 
@@ -288,7 +288,7 @@ def _torch_cases() -> dict[str, tuple[Any, tuple[Any, ...], bool]]:
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("name", ["mlp", "normalizations", "convolutions", "attention", "gru"])
 @pytest.mark.filterwarnings("ignore")
-def test_torch_programs_keep_their_meaning(name: str, dynamic: bool, interpreter: Interpreter) -> None:
+def test_torch_programs_keep_their_meaning(name: str, dynamic: bool, interpreter: StablehloInterpreter) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
     fx = pytest.importorskip("torch_mlir.fx", reason="torch-mlir's importer needs torch")
     module, arguments, batched = _torch_cases()[name]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("torch_mlir")
 
-from coset.backends.stablehlo_interpreter import Interpreter
+from coset.backends.stablehlo_interpreter import StablehloInterpreter
 from coset.dialects.hub.mlir_text import dense_text, type_text
 from coset.frontends.stablehlo.program import import_stablehlo
 from coset.ir.builtin import OPAQUE
@@ -28,8 +28,8 @@ STORAGE = [DTYPES["i8"], DTYPES["i16"], DTYPES["i4"]]  # the interpreter takes u
 
 
 @pytest.fixture(scope="module")
-def interpreter() -> Iterator[Interpreter]:
-    with Interpreter() as child:
+def interpreter() -> Iterator[StablehloInterpreter]:
+    with StablehloInterpreter() as child:
         yield child
 
 
@@ -74,7 +74,7 @@ Checked = tuple[str, TensorType]
 
 
 def run(
-    cases: st.SearchStrategy[Checked], interpreter: Interpreter, *, count: int, least: float, units: int = 0
+    cases: st.SearchStrategy[Checked], interpreter: StablehloInterpreter, *, count: int, least: float, units: int = 0
 ) -> None:  # fmt: skip
     """Import, evaluate and interpret each text; `units`: of the storage, by which the two may differ."""
     answers: list[bool] = []
@@ -129,7 +129,7 @@ def elementwise(draw: Draw, name: str) -> Checked:
 
 
 @pytest.mark.parametrize("name", ELEMENTWISE)
-def test_elementwise_operations(name: str, interpreter: Interpreter) -> None:
+def test_elementwise_operations(name: str, interpreter: StablehloInterpreter) -> None:
     """Within a unit of the storage: the interpreter adds integers that it has brought to the scale of the result."""
     run(elementwise(name), interpreter, count=12, least=0.6, units=1)
 
@@ -145,7 +145,7 @@ def comparisons(draw: Draw) -> Checked:
     return module(f'"stablehlo.compare"(%x0, %x1) {attribute}', [TensorType(dtype, shape)] * 2, arrays, result), result
 
 
-def test_comparisons(interpreter: Interpreter) -> None:
+def test_comparisons(interpreter: StablehloInterpreter) -> None:
     run(comparisons(), interpreter, count=25, least=0.3)
 
 
@@ -182,7 +182,7 @@ def products(draw: Draw, *, hybrid: bool) -> Checked:
 
 
 @pytest.mark.parametrize("hybrid", [False, True])
-def test_products(hybrid: bool, interpreter: Interpreter) -> None:
+def test_products(hybrid: bool, interpreter: StablehloInterpreter) -> None:
     run(products(hybrid=hybrid), interpreter, count=50, least=0.5, units=not hybrid)
 
 
@@ -216,7 +216,7 @@ def convolutions(draw: Draw, *, hybrid: bool) -> Checked:
 
 
 @pytest.mark.parametrize("hybrid", [False, True])
-def test_convolutions(hybrid: bool, interpreter: Interpreter) -> None:
+def test_convolutions(hybrid: bool, interpreter: StablehloInterpreter) -> None:
     run(convolutions(hybrid=hybrid), interpreter, count=40, least=0.5, units=not hybrid)
 
 

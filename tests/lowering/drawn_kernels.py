@@ -10,7 +10,7 @@ from coset.dialects.hub.scalars import cast
 from coset.ir.dims import Dim, add, evaluate, multiply, subtract, symbol
 from coset.ir.op import get_op
 from coset.ir.types import BOOL, DTYPES, F32, DType
-from coset.lowering.kernels.kernel import Apply, Bound, Buffer, Choose, IndexValue, Load, Loop, Number, Scalar, Store
+from coset.lowering.kernels.kernel import Buffer, Choose, InBounds, IndexValue, Load, Loop, Scalar, ScalarConstant, ScalarOp, Store
 
 Array = np.ndarray[Any, Any]
 EXTENTS = (1, 1, 2, 3, 5, 7, 8, 13, 16, 31)
@@ -85,7 +85,7 @@ class Drawing:
 
     # ------------------------------------------------------------ scalars
 
-    def load(self, dtype: DType, loops: tuple[Loop, ...], bounds: list[Bound] | None = None) -> Load:
+    def load(self, dtype: DType, loops: tuple[Loop, ...], bounds: list[InBounds] | None = None) -> Load:
         """An element of a new input: some of the loops, in any order, shifted, stretched, turned round, or held at one place. With `bounds`
         it may be outside unless they hold."""
         shape: list[Dim] = []
@@ -99,7 +99,7 @@ class Drawing:
             size = add(add(start, multiply(step, subtract(loop.extent, 1))), 1 + more)
             if bounds is not None and self.chance(0.6):
                 low = int(self.draw.integers(0, 3))
-                bounds.append(Bound(loop.index, low, subtract(loop.extent, int(self.draw.integers(0, 2)))))
+                bounds.append(InBounds(loop.index, low, subtract(loop.extent, int(self.draw.integers(0, 2)))))
                 where = subtract(loop.index, low)
                 size = subtract(loop.extent, low)
                 if isinstance(size, int) and size < 1:
@@ -130,7 +130,7 @@ class Drawing:
 
     def _leaf(self, dtype: DType, loops: tuple[Loop, ...]) -> Scalar:
         if self.chance(0.15):
-            return Number(self.elements(dtype, (1,))[0].item(), dtype)
+            return ScalarConstant(self.elements(dtype, (1,))[0].item(), dtype)
         if loops and dtype is not BOOL and self.chance(0.15):
             return IndexValue(add(loops[0].index, multiply(2, loops[-1].index)), dtype)
         return self.load(dtype, loops)
@@ -139,30 +139,30 @@ class Drawing:
         way = self.draw.random()
         if way < 0.15:
             other = self.dtype()
-            return Apply(get_op("stablehlo.convert"), (self.scalar(other, loops, depth - 1, seen),), dtype, (("dtype", dtype),))
+            return ScalarOp(get_op("stablehlo.convert"), (self.scalar(other, loops, depth - 1, seen),), dtype, (("dtype", dtype),))
         if way < 0.35:
             return self._choose(dtype, loops, depth, seen)
         if way < 0.45:
             left, right = self.scalar(F32, loops, depth - 1, seen), self.scalar(F32, loops, 0, seen)
-            pred = Apply(get_op("stablehlo.compare"), (left, right), BOOL, (("direction", str(self.draw.choice(["LT", "GE", "NE"]))),))
-            return Apply(get_op("stablehlo.select"), (pred, *(self.scalar(dtype, loops, depth - 1, seen) for _ in range(2))), dtype)
+            pred = ScalarOp(get_op("stablehlo.compare"), (left, right), BOOL, (("direction", str(self.draw.choice(["LT", "GE", "NE"]))),))
+            return ScalarOp(get_op("stablehlo.select"), (pred, *(self.scalar(dtype, loops, depth - 1, seen) for _ in range(2))), dtype)
         if way < 0.55 and dtype.kind in ("float", "int"):
-            return Apply(
+            return ScalarOp(
                 get_op(f"stablehlo.{self.draw.choice(['negate', 'abs', 'sign'])}"), (self.scalar(dtype, loops, depth - 1, seen),), dtype
             )
         words = ["and", "or", "xor"] if dtype is BOOL else ["add", "subtract", "maximum", "minimum", *([] if self.tame else ["multiply"])]
         sides = self.scalar(dtype, loops, depth - 1, seen), self.scalar(dtype, loops, int(self.draw.integers(0, depth)), seen)
-        return Apply(get_op(f"stablehlo.{self.draw.choice(words)}"), sides, dtype)
+        return ScalarOp(get_op(f"stablehlo.{self.draw.choice(words)}"), sides, dtype)
 
     def _choose(self, dtype: DType, loops: tuple[Loop, ...], depth: int, seen: list[Scalar]) -> Scalar:
-        bounds: list[Bound] = []
+        bounds: list[InBounds] = []
         inside: Scalar = self.load(dtype, loops, bounds)
         if not bounds:
             return inside
         if self.chance(0.3):
-            inside = Apply(get_op("stablehlo.maximum"), (inside, inside), dtype)
+            inside = ScalarOp(get_op("stablehlo.maximum"), (inside, inside), dtype)
         outside: Scalar = (
-            Number(self.elements(dtype, (1,))[0].item(), dtype) if self.chance(0.5) else self.scalar(dtype, loops, depth - 1, seen)
+            ScalarConstant(self.elements(dtype, (1,))[0].item(), dtype) if self.chance(0.5) else self.scalar(dtype, loops, depth - 1, seen)
         )
         return Choose(tuple(bounds), inside, outside, dtype)
 

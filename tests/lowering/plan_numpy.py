@@ -19,24 +19,24 @@ from coset.ir.term import input_term, intern, rebuild
 from coset.ir.types import DType, TensorType
 from coset.lowering.kernels.kernel import (
     Attention,
-    Bound,
     Chain,
     Choose,
+    ColumnFold,
     Computed,
     Dot,
-    Fold,
     Grouped,
+    InBounds,
     IndexValue,
     Library,
     Load,
     Loop,
-    Number,
     Plan,
     Pointwise,
     Recurrence,
     Result,
     Rows,
     Scalar,
+    ScalarConstant,
     Scan,
     Scatter,
     Sort,
@@ -264,7 +264,7 @@ class _Run:
             self.values.clear()
             self.results = dict(states)
             for step in kernel.steps:
-                self.results[step.name] = self._fold(step, shape, first) if isinstance(step, Fold) else self._dot(step, shape, first)
+                self.results[step.name] = self._fold(step, shape, first) if isinstance(step, ColumnFold) else self._dot(step, shape, first)
             pieces.append([self._piece(store, kernel, shape, narrow_shape) for store in kernel.round_stores])
             new = {s.name: np.broadcast_to(cast(self.value(s.next), s.dtype), shape if s.wide else narrow_shape) for s in kernel.states}
             states = new
@@ -293,7 +293,7 @@ class _Run:
         place = tuple(np.broadcast_to(self.dim(dim), whole) for dim in store.index)
         return store, place, np.broadcast_to(self.value(store.value), whole)
 
-    def _fold(self, fold: Fold, shape: tuple[int, ...], first: int) -> Array:
+    def _fold(self, fold: ColumnFold, shape: tuple[int, ...], first: int) -> Array:
         value = widen(np.broadcast_to(cast(self.value(fold.value), fold.dtype), shape))
         value = value.astype(np.float64) if fold.dtype.kind == "float" and fold.combiner in ("add", "multiply") else value
         with np.errstate(all="ignore"):
@@ -402,7 +402,7 @@ class _Run:
             total = total + value
         return total
 
-    def _holds(self, bounds: Sequence[Bound]) -> Array:
+    def _holds(self, bounds: Sequence[InBounds]) -> Array:
         held: Array = np.asarray(True)
         for bound in bounds:
             place = self.dim(bound.index)
@@ -420,7 +420,7 @@ class _Run:
         operands = [self.values[id(operand)][1] for operand in operands_of(item)]
         if isinstance(item, Load):
             return self._load(item)
-        if isinstance(item, Number):
+        if isinstance(item, ScalarConstant):
             return cast(np.asarray(item.value), item.dtype)
         if isinstance(item, IndexValue):
             return cast(self.dim(item.index), item.dtype)

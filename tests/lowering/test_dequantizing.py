@@ -19,10 +19,10 @@ from coset.ir.types import BF16, DTYPES, F16, F32, I32, DType, TensorType
 from coset.lowering.kernels.kernel import Product
 from coset.lowering.planning.plan import plan
 from coset.lowering.planning.traffic import kernel_traffic
-from coset.lowering.triton.source import Options, Rounding, can_emit, emit, kernel_source
+from coset.lowering.triton.source import EmitOptions, Rounding, can_emit, emit, kernel_source
 from tests.lowering.triton_cases import assert_near, run
 
-EACH = Options(rounding=Rounding.EACH)
+EACH = EmitOptions(rounding=Rounding.EACH)
 STORED = ["i8", "u8", "i4", "u4", "i2", "u2", "f8e4m3fn", "f8e5m2", "f4e2m1fn"]
 K, N, BLOCK = 64, 48, 16
 

@@ -19,13 +19,13 @@ from coset.ir.types import F32, TensorType
 from coset.lowering.arranging.layouts import buffers_of, features_last, is_convolution, laid_out, movable, runs_last, wanted
 from coset.lowering.kernels.kernel import Library, Plan, Pointwise, Product, Rows, reads, writes
 from coset.lowering.planning.plan import plan
-from coset.lowering.triton.source import Options, Rounding, can_emit
+from coset.lowering.triton.source import EmitOptions, Rounding, can_emit
 from coset.rules.definition import evaluate_defined
 from tests.lowering import plan_numpy
 from tests.lowering.drawn_convolutions import Network
 from tests.lowering.triton_cases import assert_near, run
 
-EACH = Options(rounding=Rounding.EACH)
+EACH = EmitOptions(rounding=Rounding.EACH)
 NEAR = {"f16": 3e-2, "bf16": 2e-1, "f32": 3e-5}
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import coset.dialects
 from coset.ir.term import Term, input_term, make
 from coset.ir.types import F32, TensorType, tensor
-from coset.lowering.arranging.live import Step, Steps, lessened, peak, places_of, steps_of
+from coset.lowering.arranging.live import LiveStep, Steps, lessened, peak, places_of, steps_of
 
 assert coset.dialects
 
@@ -47,7 +47,7 @@ def programs(draw: st.DrawFn) -> Steps:
             pool.append(make("stablehlo.add", (x, draw(st.sampled_from(fitting)))))
     outputs = draw(st.lists(st.sampled_from(pool[2:]), min_size=1, max_size=2))
     plain = steps_of(outputs, outputs)
-    return Steps(tuple(Step(s.result, s.reads, s.result in views) for s in plain.steps), tuple(pool[:2]), tuple(outputs))
+    return Steps(tuple(LiveStep(s.result, s.reads, s.result in views) for s in plain.steps), tuple(pool[:2]), tuple(outputs))
 
 
 def orders(given: Steps) -> Iterator[list[int]]:
@@ -107,7 +107,7 @@ def test_what_frees_early_comes_first() -> None:
     total = small[0]
     for term in small[1:]:
         total = make("stablehlo.add", (total, term))
-    steps = tuple(Step(term, term.operands) for term in (*large, *small)) + tuple(
+    steps = tuple(LiveStep(term, term.operands) for term in (*large, *small)) + tuple(
         step for step in steps_of([total], [total]).steps if step.result not in (*large, *small)
     )
     given = Steps(steps, (x,), (total,))

@@ -21,7 +21,7 @@ from coset.ir.types import DTYPES, F16, DType
 from coset.lowering.package.plan import planned_package
 from coset.lowering.package.program import Package, write_package
 from coset.lowering.planning.plan import plan
-from coset.lowering.triton.launch import Options
+from coset.lowering.triton.launch import EmitOptions
 from coset.lowering.triton.source import can_emit
 from tests.lowering.test_triton_shared import matmul, op, part, x_
 
@@ -29,7 +29,7 @@ pytest.importorskip("triton")
 torch = pytest.importorskip("torch")
 from coset.lowering.package.tiles import Descriptors, described  # noqa: E402
 
-FEW = Options(bulk=232448, processors=2)  # so that programs go from tile to tile
+FEW = EmitOptions(bulk=232448, processors=2)  # so that programs go from tile to tile
 
 
 def weight(dtype: DType, *shape: int) -> Term:
@@ -73,7 +73,7 @@ PROGRAMS: dict[str, tuple[Callable[[], Program], tuple[int, ...]]] = {  # with n
 }  # fmt: skip
 
 
-def packaged(program: Program, options: Options = FEW) -> Package:
+def packaged(program: Program, options: EmitOptions = FEW) -> Package:
     return planned_package(program, plan(program, computes=can_emit), title="A test.", options=options)
 
 
@@ -115,7 +115,7 @@ def test_descriptors_of_what_stays_are_made_once() -> None:
 
 
 def test_other_targets_have_no_descriptors() -> None:
-    package = packaged(mlp(), Options())
+    package = packaged(mlp(), EmitOptions())
     assert "tiles.py" not in package.texts and not any("escript" in text for text in package.texts.values() if "base" not in text)
 
 

@@ -27,12 +27,12 @@ from coset.lowering.planning.packing import packed_pieces, shared_dim
 from coset.lowering.planning.plan import plan
 from coset.lowering.planning.traffic import kernel_traffic
 from coset.lowering.triton.scalars import TYPES
-from coset.lowering.triton.source import Options, Rounding, can_emit, emit, kernel_source
+from coset.lowering.triton.source import EmitOptions, Rounding, can_emit, emit, kernel_source
 from tests.lowering import plan_numpy
 from tests.lowering.triton_cases import assert_near, assert_same, run
 from tests.sampled import sampled
 
-EACH = Options(rounding=Rounding.EACH)
+EACH = EmitOptions(rounding=Rounding.EACH)
 KINDS = [DTYPES[name] for name in sorted(SMALL)]
 WIDER = [DTYPES[name] for name in TYPES if name not in READ_ONLY]
 

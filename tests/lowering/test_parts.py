@@ -20,10 +20,10 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import INPUT, Term, make, topological
 from coset.ir.types import F16, F32, I32, DType
-from coset.lowering.kernels.boxes import MOST_PARTS, Frame, parts_of
+from coset.lowering.kernels.boxes import MOST_PARTS, StoreFrame, parts_of
 from coset.lowering.kernels.kernel import (
-    Bound,
     Choose,
+    InBounds,
     Load,
     Loop,
     Plan,
@@ -42,7 +42,7 @@ from coset.lowering.kernels.memory import shared
 from coset.lowering.kernels.needs import needs_of
 from coset.lowering.package.plan import planned_package
 from coset.lowering.package.program import write_package
-from coset.lowering.planning.kinds import Limits
+from coset.lowering.planning.kinds import KernelLimits
 from coset.lowering.planning.plan import plan
 from coset.lowering.planning.traffic import kernel_traffic, traffic
 from coset.lowering.triton.source import can_emit
@@ -52,7 +52,7 @@ from tests.lowering.plan_cases import element, get, op, placed, recurrence, scat
 from tests.lowering.test_plan import check, laws
 from tests.sampled import sampled
 
-FREE_LAUNCHES = replace(Limits(), launch_bytes=0)
+FREE_LAUNCHES = replace(KernelLimits(), launch_bytes=0)
 
 
 def in_parts(found: Plan) -> set[str]:
@@ -92,7 +92,7 @@ def product(number: int, rows: Dim = 4, columns: int = 16, dtype: DType = F32) -
     return times(x_(f"x{number}", dtype, rows, 8), x_(f"w{number}", dtype, 8, columns))
 
 
-def checked(*roots: Term, sizes: Mapping[str, int] | None = None, limits: Limits | None = None) -> Plan:
+def checked(*roots: Term, sizes: Mapping[str, int] | None = None, limits: KernelLimits | None = None) -> Plan:
     given = program(*roots)
     return check(given, values(given, sizes), limits=limits)
 
@@ -286,7 +286,7 @@ def test_sums_into_memory_are_added_in_their_place(twice: bool, interpreter: Run
 def test_nothing_is_moved_where_an_index_would_be_too_long() -> None:
     value = joined(reshape(product(0, rows=6, columns=10), (4, 15)), x_("x", F32, 1, 15))
     assert in_parts(plan(program(value)))
-    assert not in_parts(plan(program(value), limits=replace(Limits(), index=2)))
+    assert not in_parts(plan(program(value), limits=replace(KernelLimits(), index=2)))
 
 
 def test_ends_in_no_known_order_are_no_boxes() -> None:
@@ -332,9 +332,9 @@ def test_a_store_of_very_many_parts_is_one() -> None:
     loops = (Loop("loop:i", rows),)
     value: Scalar = Load("x", (0,), F32)
     for place in range(rows):
-        value = Choose((Bound(loops[0].index, place, place + 1),), Load("x", (place,), F32), value, F32)
+        value = Choose((InBounds(loops[0].index, place, place + 1),), Load("x", (place,), F32), value, F32)
     store = Store("y", (loops[0].index,), value)
-    frame = Frame.of(store, loops)
+    frame = StoreFrame.of(store, loops)
     assert frame is not None and len(parts_of(store, frame)) <= MOST_PARTS
 
 

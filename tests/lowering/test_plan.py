@@ -25,7 +25,7 @@ from coset.lowering.kernels.kernel import Library, Plan, reads, writes
 from coset.lowering.kernels.memory import ALIGNMENT, buffer_bytes, lifetimes, shared
 from coset.lowering.kernels.needs import needs_of
 from coset.lowering.kernels.plan_text import show
-from coset.lowering.planning.kinds import Limits
+from coset.lowering.planning.kinds import KernelLimits
 from coset.lowering.planning.library_products import Libraries
 from coset.lowering.planning.plan import plan
 from coset.lowering.planning.traffic import least, traffic, unfused
@@ -43,7 +43,7 @@ MODELS = (
 )  # fmt: skip
 
 
-def check(program: Program, feeds: Mapping[str, Any], *, limits: Limits | None = None, libraries: Libraries | None = None) -> Plan:
+def check(program: Program, feeds: Mapping[str, Any], *, limits: KernelLimits | None = None, libraries: Libraries | None = None) -> Plan:
     """The plan of `program`, after it has given the program's values and kept its own laws."""
     found = plan(program, limits=limits, libraries=libraries)
     expected = evaluate_program(program, feeds, fallback=evaluate_defined)
@@ -141,7 +141,7 @@ def onnx_case(model: Any, case: Any, *, symbols: bool) -> bool:
     return True
 
 
-TIGHT = Limits(scalars=5, inlined=3, sources=2, launch_bytes=0, product_scalars=1, search=4, long_row=4, few_rows=3, index=8)
+TIGHT = KernelLimits(scalars=5, inlined=3, sources=2, launch_bytes=0, product_scalars=1, search=4, long_row=4, few_rows=3, index=8)
 
 
 def test_plans_under_tight_limits_give_the_values_too() -> None:

@@ -18,7 +18,6 @@ from coset.ir.term import Term, get, input_term, make
 from coset.ir.types import BOOL, F32, F64, TensorType
 from coset.lowering.arranging.recomputing import fewest_bytes, in_place, recomputed
 from coset.lowering.kernels.kernel import (
-    Apply,
     Buffer,
     Chain,
     Dot,
@@ -26,13 +25,14 @@ from coset.lowering.kernels.kernel import (
     Library,
     Load,
     Loop,
-    Number,
     Plan,
     Pointwise,
     Product,
     Recurrence,
     Result,
     Rows,
+    ScalarConstant,
+    ScalarOp,
     State,
     Statistics,
     Store,
@@ -154,7 +154,7 @@ def test_parts_have_memory_of_their_own() -> None:
         for start in (0, 4):
             index = (add(loop.index, start),)
             load = Load(source, (loop.index,) if source == "x" else index, F32)
-            value = Apply(get_op("stablehlo.add"), (load, Number(float(start + 1), F32)), F32)
+            value = ScalarOp(get_op("stablehlo.add"), (load, ScalarConstant(float(start + 1), F32)), F32)
             kernels.append(Pointwise(f"k{len(kernels)}", (loop,), (Store(name, index, value),)))
     whole_loop = Loop("loop:i", 8)
     kernels.append(Pointwise("k4", (whole_loop,), (Store("y", (whole_loop.index,), Load("d", (whole_loop.index,), F32)),)))
@@ -268,7 +268,7 @@ def test_gradients_of_attention_take_the_memory_of_what_is_added_to_them() -> No
     buffers = {"q": (F32, SQUARE), "k": (F32, (8, 4)), "v": (F32, (8, 4)), "x": (F32, SQUARE)}
 
     def added(buffer: str) -> tuple[Store]:
-        return (Store("y", here, Apply(get_op("stablehlo.add"), (Result("sum0", F32), load(buffer, *here)), F32)),)
+        return (Store("y", here, ScalarOp(get_op("stablehlo.add"), (Result("sum0", F32), load(buffer, *here)), F32)),)
 
     chain = Chain("c", (), (ROW,), (DEPTH,), (scores,), (total,), F32, None, None, added("x"))
     assert pairs(chain, **buffers) == [("y", "x")]
@@ -308,7 +308,7 @@ def test_rounds_have_no_result_in_the_memory_of_what_they_read() -> None:
     """Reads of later rounds are on their way while this one stores."""
     rounds, row = Loop("loop:round", 4), Loop("loop:i0", 4)
     here = (rounds.index, row.index)
-    state = State("s", Number(0.0, F32), load("x", *here), F32, False)
+    state = State("s", ScalarConstant(0.0, F32), load("x", *here), F32, False)
     kernel = Recurrence("r", (row,), (), rounds, (state,), (), (Store("y", here, load("x", *here)),), ())
     assert pairs(kernel) == []
 

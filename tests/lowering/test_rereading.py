@@ -17,7 +17,7 @@ from coset.lowering.kernels.renaming import mapped_kernel
 from coset.lowering.triton.alternatives import alternatives
 from coset.lowering.triton.predicted import predicted
 from coset.lowering.triton.rereading import again_bytes, fetched_again, share_missed
-from coset.lowering.triton.source import Options, emit, kernel_source
+from coset.lowering.triton.source import EmitOptions, emit, kernel_source
 from coset.pricing.kernel_options import options_for
 from coset.targets.target import get_target
 from tests.lowering.test_triton_rows import apply, layer_norm, softmax
@@ -28,7 +28,7 @@ H200 = get_target("nvidia-h200")
 CACHED = options_for("reassociates", H200)
 
 
-def warps(rows: int, columns: int, options: Options = CACHED) -> int:
+def warps(rows: int, columns: int, options: EmitOptions = CACHED) -> int:
     (launch,) = emit(*softmax(rows, columns), options=options).launches
     return launch.num_warps
 
@@ -55,7 +55,7 @@ def test_the_share_that_is_missed() -> None:
     """Nothing of what fits, all but nothing of what is far beyond, and the less the fewer programs are under way."""
     shares = [share_missed(100_000, 1 << 18, warps, CACHED) for warps in (4, 8, 16, 32)]
     assert shares == sorted(shares, reverse=True) and shares[-1] == 0.0 < shares[0] < 1.0
-    assert share_missed(100_000, 1 << 18, 4, Options()) == 0.0  # no cache is known
+    assert share_missed(100_000, 1 << 18, 4, EmitOptions()) == 0.0  # no cache is known
 
 
 def test_alternatives_are_ranked_by_what_memory_gives_twice() -> None:

@@ -9,15 +9,15 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from coset.lowering.arranging.scheduling import Schedule, Sizes, Step, least, schedule
+from coset.lowering.arranging.scheduling import Schedule, ScheduledStep, ValueSizes, least, schedule
 from tests.sampled import sampled
 
 
-def drawn(seed: int, most: int = 6) -> tuple[list[Step], list[int]]:
+def drawn(seed: int, most: int = 6) -> tuple[list[ScheduledStep], list[int]]:
     """Steps whose values are all read, with their sizes."""
     draw = random.Random(seed)
     count = draw.randint(3, most)
-    steps: list[Step] = []
+    steps: list[ScheduledStep] = []
     sizes: list[int] = []
     for at in range(count):
         reads = tuple(draw.sample(range(len(sizes)), min(len(sizes), draw.randint(1, 2))))
@@ -28,16 +28,16 @@ def drawn(seed: int, most: int = 6) -> tuple[list[Step], list[int]]:
         if reads and writes and not whole and draw.random() < 0.3:
             over = {writes[0]: reads[0]}
             sizes[writes[0]] = sizes[reads[0]]
-        steps.append(Step(draw.randint(1, 5), reads, writes, ends=not writes or draw.random() < 0.3, whole=whole, over=over))
+        steps.append(ScheduledStep(draw.randint(1, 5), reads, writes, ends=not writes or draw.random() < 0.3, whole=whole, over=over))
     for value in set(range(len(sizes))) - {value for step in steps for value in step.reads}:
         maker = next(at for at, step in enumerate(steps) if value in step.writes)
         at = draw.randrange(maker + 1, count)
         step = steps[at]
-        steps[at] = Step(step.seconds, (*step.reads, value), step.writes, step.ends, step.whole, step.repeats, step.over)
+        steps[at] = ScheduledStep(step.seconds, (*step.reads, value), step.writes, step.ends, step.whole, step.repeats, step.over)
     return steps, sizes
 
 
-def parts(seed: int) -> tuple[list[Step], Sizes]:
+def parts(seed: int) -> tuple[list[ScheduledStep], ValueSizes]:
     """Drawn steps of which several write into one piece of memory."""
     steps, sizes = drawn(seed, most=14)
     draw = random.Random(seed)
@@ -49,10 +49,10 @@ def parts(seed: int) -> tuple[list[Step], Sizes]:
         together = [free.pop(draw.randrange(len(free))) for _ in range(min(len(free), draw.randint(2, 4)))]
         for value in together:
             wholes[value], sizes[value] = together[0], sizes[together[0]]
-    return steps, Sizes(sizes, wholes)
+    return steps, ValueSizes(sizes, wholes)
 
 
-def replay(found: Schedule, steps: Sequence[Step], sizes: Sizes) -> int:
+def replay(found: Schedule, steps: Sequence[ScheduledStep], sizes: ValueSizes) -> int:
     """The peak of a schedule, done step by step: a value goes when no later step reads it before it is made again. Memory is new where
     nothing of it is there."""
     live: set[int] = set()
@@ -79,7 +79,7 @@ def replay(found: Schedule, steps: Sequence[Step], sizes: Sizes) -> int:
     return peak
 
 
-def read_later(value: int, found: Schedule, steps: Sequence[Step], place: int) -> bool:
+def read_later(value: int, found: Schedule, steps: Sequence[ScheduledStep], place: int) -> bool:
     for done in found.done[place + 1 :]:
         if value in steps[done.step].reads:
             return True
@@ -88,7 +88,7 @@ def read_later(value: int, found: Schedule, steps: Sequence[Step], place: int) -
     return False
 
 
-def cheapest(steps: Sequence[Step], sizes: Sequence[int], limit: int) -> float | None:
+def cheapest(steps: Sequence[ScheduledStep], sizes: Sequence[int], limit: int) -> float | None:
     """The least seconds of all schedules, by Dijkstra's algorithm over what is live and what is done."""
     ends = frozenset(at for at, step in enumerate(steps) if step.ends)
     start: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())
@@ -113,7 +113,7 @@ def cheapest(steps: Sequence[Step], sizes: Sequence[int], limit: int) -> float |
     return None
 
 
-def states_after(step: Step, live: frozenset[int], sizes: Sequence[int], limit: int) -> Iterator[frozenset[int]]:
+def states_after(step: ScheduledStep, live: frozenset[int], sizes: Sequence[int], limit: int) -> Iterator[frozenset[int]]:
     """What can be live after a step, whatever is dropped before it."""
     others = [value for value in live if value not in step.reads]
     for dropped in subsets(others):
@@ -137,7 +137,7 @@ CASES = range(24)
 @pytest.mark.parametrize("seed", sampled(CASES))
 @pytest.mark.parametrize("several", [False, True])
 def test_a_schedule_keeps_to_its_limit_and_does_everything(seed: int, several: bool) -> None:
-    steps, sizes = parts(seed) if several else (drawn(seed, most=14)[0], Sizes(drawn(seed, most=14)[1]))
+    steps, sizes = parts(seed) if several else (drawn(seed, most=14)[0], ValueSizes(drawn(seed, most=14)[1]))
     fewest = least(steps, sizes)
     whole = sum(sizes.apart)
     for limit in (fewest.peak, fewest.peak + 2, fewest.peak + 6, whole):
@@ -150,9 +150,9 @@ def test_a_schedule_keeps_to_its_limit_and_does_everything(seed: int, several: b
 
 def test_what_takes_no_bytes_stays() -> None:
     """However cheaply it could be made again: it may be an output."""
-    sizes = Sizes([0, 3, 3, 3])
-    first, last = Step(0.1, (), (0,), ends=True), Step(1.0, (0, 1, 3), (), ends=True)
-    steps = [first, Step(1.0, (0,), (1,)), Step(1.0, (0,), (2,)), Step(1.0, (2,), (3,)), last]
+    sizes = ValueSizes([0, 3, 3, 3])
+    first, last = ScheduledStep(0.1, (), (0,), ends=True), ScheduledStep(1.0, (0, 1, 3), (), ends=True)
+    steps = [first, ScheduledStep(1.0, (0,), (1,)), ScheduledStep(1.0, (0,), (2,)), ScheduledStep(1.0, (2,), (3,)), last]
     found = schedule(steps, sizes, 6)
     assert found is not None and [done.step for done in found.done].count(0) == 1 and replay(found, steps, sizes) <= 6
 
@@ -163,10 +163,10 @@ def test_schedules_are_near_the_cheapest_ones() -> None:
     missed = 0
     for seed in CASES:
         steps, sizes = drawn(seed)
-        fewest = least(steps, Sizes(sizes))
+        fewest = least(steps, ValueSizes(sizes))
         missed += cheapest(steps, sizes, fewest.peak - 1) is not None
         for limit in (fewest.peak, fewest.peak + 2):
-            found, best = schedule(steps, Sizes(sizes), limit), cheapest(steps, sizes, limit)
+            found, best = schedule(steps, ValueSizes(sizes), limit), cheapest(steps, sizes, limit)
             assert found is not None
             assert best is not None
             assert found.seconds >= best
@@ -176,11 +176,11 @@ def test_schedules_are_near_the_cheapest_ones() -> None:
     assert sum(ratios) / len(ratios) < 1.1
 
 
-def chain(count: int) -> tuple[list[Step], list[int]]:
+def chain(count: int) -> tuple[list[ScheduledStep], list[int]]:
     """Forward steps and the backward ones that read their results, as in training."""
-    forward = [Step(1.0, () if at == 0 else (at - 1,), (at,)) for at in range(count)]
-    backward = [Step(1.0, (count - 1 - at, *([count + at - 1] if at else [])), (count + at,), ends=True) for at in range(count)]
-    last = Step(1.0, (2 * count - 1,), (), ends=True)
+    forward = [ScheduledStep(1.0, () if at == 0 else (at - 1,), (at,)) for at in range(count)]
+    backward = [ScheduledStep(1.0, (count - 1 - at, *([count + at - 1] if at else [])), (count + at,), ends=True) for at in range(count)]
+    last = ScheduledStep(1.0, (2 * count - 1,), (), ends=True)
     return [*forward, *backward, last], [1] * (2 * count)
 
 
@@ -188,23 +188,23 @@ def chain(count: int) -> tuple[list[Step], list[int]]:
 def test_a_deep_chain_is_done_again_in_few_pieces(count: int) -> None:
     """Of n results about 2 sqrt(n) are enough where each step is done twice; half of them costs less."""
     steps, sizes = chain(count)
-    assert schedule(steps, Sizes(sizes), count + 2) is not None
-    half = schedule(steps, Sizes(sizes), count // 2 + 2)
+    assert schedule(steps, ValueSizes(sizes), count + 2) is not None
+    half = schedule(steps, ValueSizes(sizes), count // 2 + 2)
     assert half is not None
     assert half.seconds <= 1.6 * len(steps)
 
 
 def test_what_must_not_be_repeated_is_kept() -> None:
     steps, sizes = chain(6)
-    once = [Step(step.seconds, step.reads, step.writes, step.ends, repeats=False) for step in steps]
-    assert schedule(steps, Sizes(sizes), 5) is not None
-    assert schedule(once, Sizes(sizes), 5) is None
-    kept = schedule(once, Sizes(sizes), 8)
+    once = [ScheduledStep(step.seconds, step.reads, step.writes, step.ends, repeats=False) for step in steps]
+    assert schedule(steps, ValueSizes(sizes), 5) is not None
+    assert schedule(once, ValueSizes(sizes), 5) is None
+    kept = schedule(once, ValueSizes(sizes), 8)
     assert kept is not None
     assert len(kept.done) == len(once)
 
 
 def test_nothing_fits_below_what_one_step_needs() -> None:
     steps, sizes = chain(4)
-    assert schedule(steps, Sizes(sizes), 1) is None
-    assert schedule([], Sizes([]), 0) == Schedule((), 0.0, 0)
+    assert schedule(steps, ValueSizes(sizes), 1) is None
+    assert schedule([], ValueSizes([]), 0) == Schedule((), 0.0, 0)

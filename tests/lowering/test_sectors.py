@@ -13,7 +13,7 @@ from coset.ir.term import Term, input_term
 from coset.ir.types import F16, F32, DType, TensorType
 from coset.lowering.arranging.layouts import features_last, laid_out
 from coset.lowering.kernels.kernel import Plan, Pointwise, Rows
-from coset.lowering.planning.kinds import Limits
+from coset.lowering.planning.kinds import KernelLimits
 from coset.lowering.planning.plan import plan
 from coset.lowering.planning.traffic import kernel_traffic
 from coset.lowering.triton.sectors import is_in_order, moved_sectors
@@ -24,10 +24,10 @@ from tests.lowering.test_triton_windows import op
 PROCESSORS = 132
 
 
-WHOLE = Limits(step_bytes=0)  # no rows are made in parts
+WHOLE = KernelLimits(step_bytes=0)  # no rows are made in parts
 
 
-def planned(y: Term, x: Term, limits: Limits = WHOLE) -> Plan:
+def planned(y: Term, x: Term, limits: KernelLimits = WHOLE) -> Plan:
     return plan(Program((x,), (("y", y),)), computes=can_emit, limits=limits)
 
 
@@ -67,7 +67,9 @@ def test_elements_that_are_turned_go_in_tiles() -> None:
     warp has 17 neighbours in space of each of 15 features."""
     for features, more in ((64, 1.0), (15, (64 / 34 + 512 / 510) / 2)):
         x = input_term("x", TensorType(F16, (8, features, 32, 32)))
-        made = planned(op("add", x, broadcast(op("reduce", x, dimensions=(0, 1, 2, 3), combiner="add"), x.tensor.dims, ())), x, Limits())
+        made = planned(
+            op("add", x, broadcast(op("reduce", x, dimensions=(0, 1, 2, 3), combiner="add"), x.tensor.dims, ())), x, KernelLimits()
+        )
         last = made.kernels[-1]
         made = laid_out(replace(made, kernels=(last,)), {"y": features_last(4)})
         assert share_of(made)[0] == pytest.approx(more, rel=1e-3)

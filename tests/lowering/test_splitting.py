@@ -16,7 +16,7 @@ from coset.ir.types import F16, F32, F64, DType
 from coset.lowering.arranging.layouts import laid_out
 from coset.lowering.kernels.kernel import Pointwise, Rows
 from coset.lowering.planning import kinds
-from coset.lowering.planning.kinds import Limits
+from coset.lowering.planning.kinds import KernelLimits
 from coset.lowering.planning.plan import plan
 from coset.lowering.planning.splitting import split
 from coset.targets.target import get_target
@@ -28,7 +28,7 @@ from tests.sampled import sampled
 pytest.importorskip("triton", reason="Triton is not installed")
 
 Array = np.ndarray
-EAGER = Limits(step_bytes=1 << 40, launch_bytes=0)  # whatever is longer than a tile is split
+EAGER = KernelLimits(step_bytes=1 << 40, launch_bytes=0)  # whatever is longer than a tile is split
 
 
 def squares_of(x: Term, count: float, *axes: int) -> Term:
@@ -81,7 +81,7 @@ def test_drawn_rows_in_parts(family: str, batch: int) -> None:
         else:
             count = float(columns if draw.integers(0, 2) else draw.integers(1, 2000))
             y = squares_of(value, count, *axes) if family == "squares" else fold(value, "add" if family == "sum" else "maximum", *axes)
-        made = plan(Program((x,), (("y", y),)), limits=Limits(step_bytes=1 << 30, launch_bytes=0), binding={"n": columns})
+        made = plan(Program((x,), (("y", y),)), limits=KernelLimits(step_bytes=1 << 30, launch_bytes=0), binding={"n": columns})
         values = wild((rows, *inner), draw).astype(dtype.numpy)
         with np.errstate(all="ignore"):
             found = plan_numpy.run(made, {"x": values})["y"].astype(np.float64).reshape(rows, -1)
@@ -118,7 +118,7 @@ def test_kernels_of_a_normalization_in_parts(
     y = convert(reshape(op("multiply", off, along(spread, off, 2)), x.tensor.dims), F16)
     monkeypatch.setattr(kinds, "WHOLE_ROW", 1024)
     monkeypatch.setattr(kinds, "TILE", 256)
-    made = plan(Program((x,), (("y", y),)), limits=Limits(step_bytes=1 << 20, launch_bytes=0))
+    made = plan(Program((x,), (("y", y),)), limits=KernelLimits(step_bytes=1 << 20, launch_bytes=0))
     made = laid_out(made, {"x": order, "y": order}) if order is not None else made
     assert [type(kernel) for kernel in made.kernels] == [Rows, Rows, Pointwise]
     values = (np.random.default_rng(3).normal(size=(2, 8, side, side)) + 5).astype(np.float16)

@@ -20,7 +20,6 @@ from coset.ir.term import Term, input_term, make
 from coset.ir.types import F32, TensorType
 from coset.lowering.arranging.streams import WORTH, Beside, Work, beside, simulated
 from coset.lowering.kernels.kernel import (
-    Apply,
     Buffer,
     Kernel,
     Library,
@@ -28,8 +27,9 @@ from coset.lowering.kernels.kernel import (
     Loop,
     Plan,
     Pointwise,
+    ScalarOp,
     Store,
-    Streams,
+    StreamPlan,
     loops_of,
     reads,
     scalars,
@@ -39,7 +39,7 @@ from coset.lowering.kernels.kernel import (
 )
 from coset.lowering.kernels.memory import ALIGNMENT, arena, buffer_bytes, released
 from coset.lowering.kernels.plan_text import show
-from coset.lowering.planning.kinds import Limits
+from coset.lowering.planning.kinds import KernelLimits
 from coset.lowering.planning.plan import plan
 from tests.lowering import drawn_parts
 from tests.lowering.drawn_programs import program as drawn
@@ -65,7 +65,7 @@ def drawn_works(seed: int) -> Works:
     return found
 
 
-def before(streams: Streams) -> list[set[int]]:
+def before(streams: StreamPlan) -> list[set[int]]:
     """The kernels that are over when each begins: by going back over all waits, and all kernels of a stream."""
     found: list[set[int]] = []
     for place, (stream, waits) in enumerate(zip(streams.of, streams.waits, strict=True)):
@@ -152,7 +152,7 @@ def on_streams(whole: Plan, works: Works, most: int) -> Beside | None:
         return None
     ordered(found.plan)
     assert found.plan.streams is not None and max(found.plan.streams.of) < most and found.plan.streams.of[0] == 0
-    turn = Streams((0,) * len(whole.kernels), ((),) * len(whole.kernels))
+    turn = StreamPlan((0,) * len(whole.kernels), ((),) * len(whole.kernels))
     each = [works(whole, kernel) for kernel in whole.kernels]
     assert found.in_turn == pytest.approx(simulated(each, turn, WAIT)) and found.seconds <= WORTH * found.in_turn
     assert found.seconds == pytest.approx(simulated(each, found.plan.streams, WAIT))
@@ -164,7 +164,7 @@ def test_drawn_programs_have_an_order_where_they_need_one(start: int) -> None:
     several = shared = 0
     for seed in range(start, start + 50):
         program, _ = drawn(seed, 30 if seed % 5 else 150, symbolic=seed % 5 == 1)
-        whole = plan(program, limits=replace(Limits(), launch_bytes=0) if seed % 2 else None)
+        whole = plan(program, limits=replace(KernelLimits(), launch_bytes=0) if seed % 2 else None)
         for works in (launches, drawn_works(seed)):
             found = on_streams(whole, works, 2 + seed % 3)
             if found is not None:
@@ -272,7 +272,7 @@ def test_plans_whose_order_is_more_stay_in_turn() -> None:
     ],
 )
 def test_the_model_of_the_machine(works: list[Work], of: tuple[int, ...], waits: Any, seconds: float) -> None:
-    assert simulated(works, Streams(of, waits), WAIT) == pytest.approx(seconds)
+    assert simulated(works, StreamPlan(of, waits), WAIT) == pytest.approx(seconds)
 
 
 def drawn_plan(seed: int) -> Plan:
@@ -294,14 +294,14 @@ def drawn_plan(seed: int) -> Plan:
             given = draw.sample(known, min(len(known), draw.randint(1, 3)))
             loop = Loop("i0", extent)
             loads = [Load(each, (mod(loop.index, buffers[each].shape[0]),), F32) for each in given]
-            value = loads[0] if len(loads) == 1 else Apply(get_op("stablehlo.add"), tuple(loads[:2]), F32)
+            value = loads[0] if len(loads) == 1 else ScalarOp(get_op("stablehlo.add"), tuple(loads[:2]), F32)
             kernels.append(Pointwise(f"k{place}", (loop,), (Store(name, (add(loop.index, part * extent),), value),)))
             makers[name].append(place)
             of.append(draw.randrange(3))
             needs = {maker for each in reads(kernels[-1]) for maker in makers[each]}
             needs |= {draw.randrange(place)} if place and draw.random() < 0.3 else set()
             waits.append(tuple(sorted(other for other in needs if of[other] != of[place])))
-    return Plan(buffers, tuple(kernels), (("x", "x"),), (), streams=Streams(tuple(of), tuple(waits)))
+    return Plan(buffers, tuple(kernels), (("x", "x"),), (), streams=StreamPlan(tuple(of), tuple(waits)))
 
 
 @pytest.mark.parametrize("start", sampled(range(0, 400, 100), 4))
@@ -339,7 +339,7 @@ def test_an_arena_for_one_stream_holds_what_lives_together() -> None:
     """Streams that are one are no streams: the same places."""
     for seed in range(60):
         whole = plan(drawn(seed, 30)[0])
-        turn = Streams((0,) * len(whole.kernels), ((),) * len(whole.kernels))
+        turn = StreamPlan((0,) * len(whole.kernels), ((),) * len(whole.kernels))
         assert arena(replace(whole, streams=turn)) == (whole.offsets, whole.arena)
 
 

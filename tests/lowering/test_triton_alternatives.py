@@ -42,9 +42,9 @@ from coset.lowering.kernels.kernel import Scatter as ScatterKernel
 from coset.lowering.kernels.renaming import renamed
 from coset.lowering.planning.plan import plan
 from coset.lowering.triton.alternatives import MOST, alternatives
-from coset.lowering.triton.choice import Choice, Choices, Chosen
+from coset.lowering.triton.choice import KernelChoice, KernelChoices, MeasuredChoice
 from coset.lowering.triton.key import key_of, nameless
-from coset.lowering.triton.source import Options, Rounding, emit, kernel_source, refusal
+from coset.lowering.triton.source import EmitOptions, Rounding, emit, kernel_source, refusal
 from coset.lowering.triton.source import can_emit as emitted
 from tests.lowering import drawn_programs, plan_numpy
 from tests.lowering.plan_cases import CASES
@@ -54,12 +54,12 @@ from tests.lowering.triton_cases import assert_near, run
 from tests.sampled import sampled
 
 pytest.importorskip("triton", reason="Triton is not installed")
-EACH = Options(rounding=Rounding.EACH)
+EACH = EmitOptions(rounding=Rounding.EACH)
 SIZES = {"n": 5, "s": 7}
 SAMPLE = 5  # alternatives of a kernel that are run
 
 
-def choices_of(kernel: Computed, made: Plan, options: Options, sizes: dict[str, int]) -> tuple[Choice, ...]:
+def choices_of(kernel: Computed, made: Plan, options: EmitOptions, sizes: dict[str, int]) -> tuple[KernelChoice, ...]:
     default = emit(kernel, made, options=options).choice
     assert default is not None
     return alternatives(kernel, default, options, sizes)
@@ -70,7 +70,7 @@ def computed(made: Plan) -> Iterator[Computed]:
     return (kernel for kernel in made.kernels if not isinstance(kernel, Library) and not refusal(kernel))
 
 
-def sample(found: tuple[Choice, ...], seed: int) -> list[Choice]:
+def sample(found: tuple[KernelChoice, ...], seed: int) -> list[KernelChoice]:
     """Some of the alternatives, the last one with them, not the default."""
     others = list(found[1:])
     picks = np.random.default_rng(seed).permutation(len(others))[: SAMPLE - 1]
@@ -127,7 +127,7 @@ def test_alternatives_by_copies_of_a_linear_layer(interpreter: Runner) -> None:
     kernel, made = linear(130, 264, 128)
     draw = np.random.default_rng(2)
     values = {name: cast(draw.integers(-2, 3, made.buffers[name].shape), F16) for name in "xwbr"}
-    options = Options(bulk=232448, processors=2)
+    options = EmitOptions(bulk=232448, processors=2)
     found = choices_of(kernel, made, options, {})
     assert len([choice for choice in found if choice["RESIDENT"]]) >= 5
     for choice in found[::3]:
@@ -138,12 +138,12 @@ def test_alternatives_by_copies_of_a_linear_layer(interpreter: Runner) -> None:
 def test_forms_race_each_other() -> None:
     """Pointers and copies, a program a tile and programs that stay, whole and in parts; of a kernel that has no copies none says so."""
     kernel, made = matmul(4096, 4096, 4096, F16)
-    options = Options(bulk=232448)
+    options = EmitOptions(bulk=232448)
     found = [dict(choice.numbers) for choice in choices_of(kernel, made, options, {})]
     assert {each["BULK"] for each in found} == {0, 1} and {each["RESIDENT"] for each in found} >= {0, 1}
     assert {each["PARTS"] for each in found} == {1, 2, 4} and len(found) <= MOST
     assert not any(each["RESIDENT"] for each in found if not each["BULK"])
-    assert not any("BULK" in dict(choice.numbers) for choice in choices_of(kernel, made, Options(), {}))
+    assert not any("BULK" in dict(choice.numbers) for choice in choices_of(kernel, made, EmitOptions(), {}))
     narrow, made = matmul(4096, 32, 4096, F16)
     assert all(choice["BLOCK_N"] >= 16 * choice["PARTS"] for choice in choices_of(narrow, made, options, {}))
     odd, made = matmul(4096, 4095, 4095, F16)
@@ -159,11 +159,11 @@ def test_sums_split_in_any_number_of_parts(interpreter: Runner) -> None:
     """k of 5003 in 2 to 32 parts: the last part of some is empty or short."""
     kernel, made = matmul(20, 17, 5003, F32)
     values = operands(20, 17, 5003, F32)
-    found = [choice for choice in choices_of(kernel, made, Options(), {}) if choice["SPLITS"] > 1]
+    found = [choice for choice in choices_of(kernel, made, EmitOptions(), {}) if choice["SPLITS"] > 1]
     assert len({choice["SPLITS"] for choice in found}) >= 4
     bound = np.abs(values["x"].astype(np.float64)) @ np.abs(values["w"].astype(np.float64))
     for choice in sample(found, 1):
-        value, expected = run(kernel, made, values, {}, interpreter, Options(choice=choice))["y"]
+        value, expected = run(kernel, made, values, {}, interpreter, EmitOptions(choice=choice))["y"]
         assert_near(value, expected, F32, 0.0, absolute=float(bound.max()) * 5004 * 2.0**-24, what=choice.text())
 
 
@@ -182,9 +182,9 @@ def test_a_row_that_is_gone_over_in_pieces_has_other_pieces(interpreter: Runner)
 
 
 def _summed(row: Loop, column: Loop) -> Rows:
-    from coset.lowering.kernels.kernel import Fold, Result
+    from coset.lowering.kernels.kernel import ColumnFold, Result
 
-    fold = Fold("total", "add", Load("x", (row.index, column.index), F32), F32)
+    fold = ColumnFold("total", "add", Load("x", (row.index, column.index), F32), F32)
     return Rows("summed", (row,), (column,), (fold,), (Store("y", (row.index,), Result("total", F32)),), (), ("reduce",))
 
 
@@ -200,10 +200,10 @@ def everything() -> Iterator[tuple[str, Computed, Plan]]:
 def test_every_family_has_alternatives_and_the_default_is_the_first() -> None:
     families: dict[type, int] = {}
     for what, kernel, made in everything():
-        found = choices_of(kernel, made, Options(), SIZES)
+        found = choices_of(kernel, made, EmitOptions(), SIZES)
         assert found[0] == emit(kernel, made).choice and len(set(found)) == len(found) <= MOST, what
         for choice in found:
-            assert choice.warps in (1, 2, 4, 8, 16) and Choice.read(choice.text()) == choice, what
+            assert choice.warps in (1, 2, 4, 8, 16) and KernelChoice.read(choice.text()) == choice, what
             numbers = [number for name, number in choice.numbers if name != "SPLITS" and number != 1]
             assert all(number & (number - 1) == 0 for number in numbers), (what, choice)
         families[type(kernel)] = max(families.get(type(kernel), 0), len(found))
@@ -214,13 +214,13 @@ def test_every_family_has_alternatives_and_the_default_is_the_first() -> None:
 def test_the_default_is_emitted_again_where_it_is_chosen() -> None:
     for what, kernel, made in everything():
         emission = emit(kernel, made)
-        assert emit(kernel, made, options=Options(choice=emission.choice)) == emission, what
+        assert emit(kernel, made, options=EmitOptions(choice=emission.choice)) == emission, what
 
 
 def test_a_choice_is_in_the_launch_of_the_function_that_does_the_work() -> None:
     for what, kernel, made in everything():
-        for choice in sample(choices_of(kernel, made, Options(), SIZES), 2):
-            launches = emit(kernel, made, options=Options(choice=choice)).launches
+        for choice in sample(choices_of(kernel, made, EmitOptions(), SIZES), 2):
+            launches = emit(kernel, made, options=EmitOptions(choice=choice)).launches
             told = {name: number for name, number in choice.numbers if (name, number) != ("SPLITS", 1)}
             if told.pop("SPLITS", None):  # parts that would be empty are left out
                 assert len(launches) == 2
@@ -230,18 +230,18 @@ def test_a_choice_is_in_the_launch_of_the_function_that_does_the_work() -> None:
 
 def test_whole_rows_stay_whole_and_k_stays_in_one_where_it_must() -> None:
     made = Plan({"x": Buffer("x", F32, (300, 1000), "input"), "y": Buffer("y", F32, (300,), "output")}, (), (), ())
-    found = choices_of(_summed(Loop("loop:r", 300), Loop("loop:c", 1000)), made, Options(), {})
+    found = choices_of(_summed(Loop("loop:r", 300), Loop("loop:c", 1000)), made, EmitOptions(), {})
     assert {choice["BLOCK_COLUMNS"] for choice in found} == {1024} and len(found) > 3
     product, made = matmul(20, 17, 5003, F32)
-    assert {choice["SPLITS"] for choice in choices_of(product, made, Options(splits=False), {})} == {1}
+    assert {choice["SPLITS"] for choice in choices_of(product, made, EmitOptions(splits=False), {})} == {1}
     case = plan(CASES["attention_in_one"]()[0], computes=emitted)
     (one,) = (kernel for kernel in computed(case) if isinstance(kernel, Attention))
     sizes = {"batch": 2, "m": 1, "keys": 4096}
     long = replace(one, **{role: tuple(replace(loop, extent=size) for loop in getattr(one, role)) for role, size in sizes.items()})
-    assert len({choice["SPLITS"] for choice in choices_of(long, case, Options(), SIZES)}) > 2
-    assert {choice["SPLITS"] for choice in choices_of(long, case, Options(splits=False), SIZES)} == {1}
+    assert len({choice["SPLITS"] for choice in choices_of(long, case, EmitOptions(), SIZES)}) > 2
+    assert {choice["SPLITS"] for choice in choices_of(long, case, EmitOptions(splits=False), SIZES)} == {1}
     free, made = matmul(symbol("m"), 17, 5003, F32)
-    assert {choice["SPLITS"] for choice in choices_of(free, made, Options(), {"m": 20})} == {1}
+    assert {choice["SPLITS"] for choice in choices_of(free, made, EmitOptions(), {"m": 20})} == {1}
 
 
 @pytest.mark.parametrize(
@@ -249,13 +249,13 @@ def test_whole_rows_stay_whole_and_k_stays_in_one_where_it_must() -> None:
 )
 def test_what_is_no_choice_is_refused(text: str) -> None:
     with pytest.raises(CosetError, match="no choice"):
-        Choice.read(text)
+        KernelChoice.read(text)
 
 
 # ---------------------------------------------------------------- keys
 
 
-def key(kernel: Computed, made: Plan, options: Options | None = None, **sizes: int) -> str:
+def key(kernel: Computed, made: Plan, options: EmitOptions | None = None, **sizes: int) -> str:
     return key_of(emit(kernel, made, options=options), made, sizes)
 
 
@@ -271,7 +271,7 @@ def test_a_key_has_no_names() -> None:
 def test_a_key_changes_with_all_that_a_device_sees() -> None:
     keys = {key(*matmul(*sizes, dtype)) for sizes in ((64, 64, 64), (64, 64, 128), (128, 64, 64)) for dtype in (F32, F16)}
     kernel, made = matmul(64, 64, 64, F32)
-    keys |= {key(kernel, made, Options(tf32=True)), key(kernel, made, Options(processors=8)), key(kernel, made, EACH)}
+    keys |= {key(kernel, made, EmitOptions(tf32=True)), key(kernel, made, EmitOptions(processors=8)), key(kernel, made, EACH)}
     strided = replace(made, buffers={**made.buffers, "x": replace(made.buffers["x"], strides=(1, 64))})
     keys.add(key(kernel, strided))
     assert len(keys) == 9  # of 64 cubed 8 processors have the same tiles as 132, and rounding is not the key's: the text is
@@ -283,7 +283,7 @@ def test_a_key_changes_with_all_that_a_device_sees() -> None:
 
 def test_a_key_has_what_a_descriptor_says() -> None:
     """Every other row, and rows from another one on, of one buffer: the text is the same, but not what is read."""
-    options = Options(bulk=232448)
+    options = EmitOptions(bulk=232448)
     kernel, made = matmul(512, 512, 512, F16)
     made = replace(made, buffers={**made.buffers, "x": Buffer("x", F16, (1024, 512), "input")})
     x = kernel.lhs
@@ -323,17 +323,17 @@ def test_a_key_is_of_tokens_without_names_and_comments() -> None:
 def test_given_choices_are_taken_by_key_and_only_where_they_are_alternatives() -> None:
     kernel, made = matmul(64, 64, 64, F32)
     default = emit(kernel, made)
-    other = choices_of(kernel, made, Options(), {})[3]
-    given = Options(choices=Choices({key(kernel, made): Chosen(other, 1.5)}))
+    other = choices_of(kernel, made, EmitOptions(), {})[3]
+    given = EmitOptions(choices=KernelChoices({key(kernel, made): MeasuredChoice(other, 1.5)}))
     taken = emit(kernel, made, options=given)
-    assert taken.choice == other and taken.chosen == Chosen(other, 1.5) and taken.launches != default.launches
+    assert taken.choice == other and taken.chosen == MeasuredChoice(other, 1.5) and taken.launches != default.launches
     assert emit(*matmul(64, 64, 65, F32), options=given) == emit(*matmul(64, 64, 65, F32))
     strange = replace(other, numbers=(("BLOCK_M", 48), *other.numbers[1:]))
-    assert emit(kernel, made, options=Options(choices=Choices({key(kernel, made): Chosen(strange, 2.0)}))) == default
+    assert emit(kernel, made, options=EmitOptions(choices=KernelChoices({key(kernel, made): MeasuredChoice(strange, 2.0)}))) == default
     free, made = matmul(symbol("m"), 64, 64, F32)
-    chosen = {key_of(emit(free, made), made, {"m": 7}): Chosen(choices_of(free, made, Options(), {"m": 7})[2], 1.1)}
-    assert emit(free, made, options=Options(choices=Choices(chosen, {"m": 7}))).chosen
-    assert not emit(free, made, options=Options(choices=Choices(chosen, {"m": 8}))).chosen
+    chosen = {key_of(emit(free, made), made, {"m": 7}): MeasuredChoice(choices_of(free, made, EmitOptions(), {"m": 7})[2], 1.1)}
+    assert emit(free, made, options=EmitOptions(choices=KernelChoices(chosen, {"m": 7}))).chosen
+    assert not emit(free, made, options=EmitOptions(choices=KernelChoices(chosen, {"m": 8}))).chosen
 
 
 # ---------------------------------------------------------------- they compile
@@ -346,8 +346,8 @@ def test_a_sample_of_alternatives_compiles(compiler: Compiler) -> None:
         if type(kernel) in seen:
             continue
         seen.add(type(kernel))
-        for choice in sample(choices_of(kernel, made, Options(), SIZES), 4)[:3]:
-            options = Options(choice=choice)
+        for choice in sample(choices_of(kernel, made, EmitOptions(), SIZES), 4)[:3]:
+            options = EmitOptions(choice=choice)
             for one in compiler.run(
                 kernel_source(kernel, made, options=options), emit(kernel, made, options=options).launches, "sm_90", {}
             ):

@@ -16,9 +16,9 @@ from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.term import make
 from coset.ir.types import BOOL, F16, F32, F64, DType
-from coset.lowering.kernels.kernel import Apply, Attention, Number, Plan, Result, Scalar
+from coset.lowering.kernels.kernel import Attention, Plan, Result, Scalar, ScalarConstant, ScalarOp
 from coset.lowering.planning.plan import plan
-from coset.lowering.triton.source import Options, Rounding, can_emit, emit
+from coset.lowering.triton.source import EmitOptions, Rounding, can_emit, emit
 from tests.lowering.attention_cases import FLOATS, Case, drawn_case
 from tests.lowering.drawn_kernels import Drawing
 from tests.lowering.triton_cases import FINEST, assert_near, run
@@ -26,7 +26,7 @@ from tests.sampled import sampled
 
 pytest.importorskip("triton", reason="Triton is not installed")
 Array = np.ndarray[Any, Any]
-EACH = Options(rounding=Rounding.EACH)
+EACH = EmitOptions(rounding=Rounding.EACH)
 SIZES = (1, 2, 3, 5, 8, 17, 33)
 
 
@@ -51,14 +51,14 @@ def drawn(seed: int) -> tuple[Drawing, Attention]:
     value = drawing.scalar(value_dtype, (*batch, *keys, *n), int(draw.integers(0, 3)), [])
     score: Scalar = Result("dot", accumulator)
     if drawing.chance(0.7):
-        score = Apply(get_op("stablehlo.add"), (score, drawing.scalar(accumulator, (*batch, *m, *keys), 1, [score])), accumulator)
+        score = ScalarOp(get_op("stablehlo.add"), (score, drawing.scalar(accumulator, (*batch, *m, *keys), 1, [score])), accumulator)
     if drawing.chance(0.4):
         masked = drawing.scalar(BOOL, (*batch, *m, *keys), 0, [])
-        low = drawing.scalar(accumulator, (), 0, []) if drawing.chance(0.3) else Number(-np.inf, accumulator)
-        score = Apply(get_op("stablehlo.select"), (masked, score, low), accumulator)
+        low = drawing.scalar(accumulator, (), 0, []) if drawing.chance(0.3) else ScalarConstant(-np.inf, accumulator)
+        score = ScalarOp(get_op("stablehlo.select"), (masked, score, low), accumulator)
     mean: Scalar = Result("sum", accumulator)
     if drawing.chance(0.5):
-        mean = Apply(get_op("stablehlo.add"), (mean, drawing.scalar(accumulator, (*batch, *m, *n), 1, [])), accumulator)
+        mean = ScalarOp(get_op("stablehlo.add"), (mean, drawing.scalar(accumulator, (*batch, *m, *n), 1, [])), accumulator)
     stores = (drawing.store(mean, (*batch, *m, *n)),)
     safe = drawing.chance(0.3)
     kernel = Attention(f"k{seed}", batch, m, n, keys, k, query, key, score, value, accumulator, accumulator, safe, None, stores, ("drawn",))
@@ -98,7 +98,7 @@ def values_for(case: Case, binding: dict[str, int], seed: int, *, special: bool)
 
 
 def check(
-    case: Case, binding: dict[str, int], values: dict[str, Array], interpreter: Runner, what: str, options: Options | None = None
+    case: Case, binding: dict[str, int], values: dict[str, Array], interpreter: Runner, what: str, options: EmitOptions | None = None
 ) -> Plan:
     """The plan of a case whose kernel gives what its definition says in f64."""
     planned = plan(case.program(), computes=can_emit)

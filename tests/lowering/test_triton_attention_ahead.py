@@ -14,8 +14,8 @@ from coset.backends.triton_runtime import Compiler, Runner
 from coset.ir.dims import symbol
 from coset.ir.types import BF16, F16, F32, DType
 from coset.lowering.triton.alternatives import alternatives
-from coset.lowering.triton.choice import Choice
-from coset.lowering.triton.source import Options, emit, kernel_source
+from coset.lowering.triton.choice import KernelChoice
+from coset.lowering.triton.source import EmitOptions, emit, kernel_source
 from tests.lowering.attention_cases import Case
 from tests.lowering.test_triton_attention import check, values_for
 from tests.lowering.test_triton_attention_copies import compute_the_same, default, drawn, planned, surrounded, wide
@@ -28,9 +28,9 @@ Array = np.ndarray[Any, Any]
 SHARED = {"sm_90": 232448, "sm_100": 232448}
 
 
-def ahead(m: int, n: int, splits: int = 1, *, early: int = 1, warps: int = 4) -> Options:
+def ahead(m: int, n: int, splits: int = 1, *, early: int = 1, warps: int = 4) -> EmitOptions:
     """These tiles, with scores a block ahead or in turn."""
-    return Options(choice=Choice((("BLOCK_M", m), ("BLOCK_N", n), ("SPLITS", splits), ("BULK", 1), ("AHEAD", early)), warps, 2))
+    return EmitOptions(choice=KernelChoice((("BLOCK_M", m), ("BLOCK_N", n), ("SPLITS", splits), ("BULK", 1), ("AHEAD", early)), warps, 2))
 
 
 @pytest.mark.parametrize("batch", sampled(range(6)))
@@ -101,7 +101,7 @@ def test_it_can_be_chosen_where_keys_are_copies_and_scores_need_no_memory() -> N
         assert "AHEAD" not in default(case)
     assert "AHEAD" not in default(wide(64, dtype=F32), replace(HOPPER, bf16x6=True)), "registers hold no two blocks of scores"
     kernel, made = planned(wide(128))
-    assert emit(kernel, made).choice == Choice((("BLOCK_M", 128), ("BLOCK_N", 64), ("SPLITS", 1)), 8, 2), "by pointers"
+    assert emit(kernel, made).choice == KernelChoice((("BLOCK_M", 128), ("BLOCK_N", 64), ("SPLITS", 1)), 8, 2), "by pointers"
 
 
 def test_forms_race_each_other() -> None:

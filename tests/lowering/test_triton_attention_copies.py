@@ -17,13 +17,13 @@ from coset.dialects.hub.scalars import cast
 from coset.ir.dims import Dim, add, floordiv, multiply, subtract, symbol
 from coset.ir.op import get_op
 from coset.ir.types import BF16, BOOL, DTYPES, F16, F32, F64, I32, DType
-from coset.lowering.kernels.kernel import Apply, Attention, Bound, Choose, Load, Loop, Number, Pick, Plan, Result, Scalar
+from coset.lowering.kernels.kernel import Attention, Choose, InBounds, Load, Loop, Pick, Plan, Result, Scalar, ScalarConstant, ScalarOp
 from coset.lowering.kernels.renaming import mapped_kernel
 from coset.lowering.planning.plan import plan
 from coset.lowering.triton.alternatives import MOST, alternatives
-from coset.lowering.triton.choice import Choice
+from coset.lowering.triton.choice import KernelChoice
 from coset.lowering.triton.scores import Scaled, all_seen, unscaled
-from coset.lowering.triton.source import Emission, Options, Rounding, can_emit, emit, kernel_source
+from coset.lowering.triton.source import EmitOptions, EmittedKernel, Rounding, can_emit, emit, kernel_source
 from coset.prove.error_bound import roundoff
 from tests.lowering.attention_cases import Case, drawn_case
 from tests.lowering.golden_texts import read_as_golden
@@ -37,9 +37,9 @@ Array = np.ndarray[Any, Any]
 PER_BATCH, BATCHES = 20, 9
 
 
-def chosen(m: int = 32, n: int = 32, *, splits: int = 1, bulk: int = 1) -> Options:
+def chosen(m: int = 32, n: int = 32, *, splits: int = 1, bulk: int = 1) -> EmitOptions:
     """These tiles, by bulk copies where nothing else is said."""
-    return Options(choice=Choice((("BLOCK_M", m), ("BLOCK_N", n), ("SPLITS", splits), ("BULK", bulk)), 4, 2))
+    return EmitOptions(choice=KernelChoice((("BLOCK_M", m), ("BLOCK_N", n), ("SPLITS", splits), ("BULK", bulk)), 4, 2))
 
 
 def planned(case: Case) -> tuple[Attention, Plan]:
@@ -50,7 +50,7 @@ def planned(case: Case) -> tuple[Attention, Plan]:
     return kernel, made
 
 
-def names(emission: Emission) -> set[str | None]:
+def names(emission: EmittedKernel) -> set[str | None]:
     """The buffers that are copied."""
     return {argument.buffer for argument in copied(emission)}
 
@@ -58,7 +58,7 @@ def names(emission: Emission) -> set[str | None]:
 # ---------------------------------------------------------------- drawn ones
 
 
-def drawn(seed: int) -> tuple[Case, dict[str, int], Options]:
+def drawn(seed: int) -> tuple[Case, dict[str, int], EmitOptions]:
     """Rows of 16 bytes and more, tiles that are larger and smaller than the sizes."""
     case, binding = drawn_case(3000 + seed)
     draw = np.random.default_rng(seed)
@@ -255,7 +255,7 @@ def with_sides(
     return kernel, made
 
 
-def reading(kernel: Attention, made: Plan, tile: Options | None = None) -> str:
+def reading(kernel: Attention, made: Plan, tile: EmitOptions | None = None) -> str:
     """The operands that are copied, in order."""
     return "".join(sorted(str(name) for name in names(emit(kernel, made, options=tile or chosen()))))
 
@@ -284,7 +284,7 @@ def test_what_is_done_to_keys_is_done_to_the_copy(interpreter: Runner) -> None:
     """A scale of each feature, and features that are chosen by an index."""
     kernel, made = with_sides(F32)
     (depth,), key = kernel.k, kernel.key
-    scaled = Apply(get_op("stablehlo.multiply"), (key, Load("w", (depth.index,), F32)), F32)
+    scaled = ScalarOp(get_op("stablehlo.multiply"), (key, Load("w", (depth.index,), F32)), F32)
     kernel = replace(kernel, key=scaled)
     made = replace(made, buffers={**made.buffers, "w": replace(made.buffers["q"], name="w", shape=(32,))})
     draw = np.random.default_rng(1)
@@ -311,7 +311,7 @@ def test_keys_that_no_descriptor_says_are_pointers() -> None:
     assert with_key(at(batch.index, multiply(2, keys.index), depth.index), buffer={"shape": (4, 128, 32)}) == "kqv", "every other key"
     pick = Pick("pick:i", 4, Load("i", (batch.index,), I32))
     assert with_key(at(symbol("pick:i"), keys.index, depth.index), picks=(pick,)) == "qv", "a page that memory says"
-    near = (Bound(keys.index, 0, 60),)
+    near = (InBounds(keys.index, 0, 60),)
     assert with_key(lambda load: Choose(near, load, replace(load, index=(0, *load.index[1:])), F16)) == "qv", "a joined cache"
 
 
@@ -326,7 +326,7 @@ def test_without_copies_nothing_is_said_of_them() -> None:
 # ---------------------------------------------------------------- two loops, and the factor
 
 
-def bodies(case: Case, options: Options | None = None) -> list[str]:
+def bodies(case: Case, options: EmitOptions | None = None) -> list[str]:
     """The text of each loop over keys."""
     text = emit(*planned(case), options=options).source.split("@triton.jit")[1].split("    mean = ")[0]
     return [part.split("):\n", 1)[1] for part in text.split("    for start in range(")[1:]]
@@ -353,42 +353,42 @@ def test_what_all_queries_see_is_not_asked() -> None:
     """A choice that holds for every key below `seen`, in any place of a score, and none of another condition."""
     row, key, dot = symbol("loop:m"), symbol("loop:s"), Result("dot", F32)
     extents: dict[str, Dim] = {"loop:m": 64, "loop:s": 64}
-    hidden = Number(float("-inf"), F32)
+    hidden = ScalarConstant(float("-inf"), F32)
     beyond = subtract(row, key)  # seen: row + 1
 
-    def masked(bound: Bound, other: Scalar = hidden) -> Scalar:
+    def masked(bound: InBounds, other: Scalar = hidden) -> Scalar:
         return Choose((bound,), dot, other, F32)
 
     def seen(score: Scalar) -> Scalar:
         return all_seen(score, beyond, extents)
 
-    causal, window = Bound(key, 0, add(row, 1)), Bound(subtract(row, key), 0, 8)
+    causal, window = InBounds(key, 0, add(row, 1)), InBounds(subtract(row, key), 0, 8)
     assert seen(masked(causal)) is dot
-    assert seen(masked(Bound(subtract(row, key), 0, 64))) is dot, "as a distance"
-    assert seen(masked(Bound(key, 0, add(row, 5)))) is dot, "more is seen than is asked"
-    assert seen(masked(Bound(key, 0, 64))) is dot, "always"
-    assert seen(masked(Bound(key, 0, row))) == masked(Bound(key, 0, row)), "less is"
-    assert seen(masked(window)) == masked(window) and seen(masked(Bound(row, 0, add(key, 1)))) != dot
-    bias = Apply(get_op("stablehlo.add"), (dot, Choose((causal,), Number(0.0, F32), hidden, F32)), F32)
-    assert seen(bias) == Apply(get_op("stablehlo.add"), (dot, Number(0.0, F32)), F32)
+    assert seen(masked(InBounds(subtract(row, key), 0, 64))) is dot, "as a distance"
+    assert seen(masked(InBounds(key, 0, add(row, 5)))) is dot, "more is seen than is asked"
+    assert seen(masked(InBounds(key, 0, 64))) is dot, "always"
+    assert seen(masked(InBounds(key, 0, row))) == masked(InBounds(key, 0, row)), "less is"
+    assert seen(masked(window)) == masked(window) and seen(masked(InBounds(row, 0, add(key, 1)))) != dot
+    bias = ScalarOp(get_op("stablehlo.add"), (dot, Choose((causal,), ScalarConstant(0.0, F32), hidden, F32)), F32)
+    assert seen(bias) == ScalarOp(get_op("stablehlo.add"), (dot, ScalarConstant(0.0, F32)), F32)
     assert seen(Choose((causal, window), dot, hidden, F32)) == Choose((causal, window), dot, hidden, F32), "both have to"
 
 
 def test_a_factor_is_taken_out() -> None:
-    dot, half = Result("dot", F16), Number(0.5, F16)
-    product = Apply(get_op("stablehlo.multiply"), (half, dot), F16)
-    hidden, low = Number(float("-inf"), F16), Number(-1000.0, F16)
-    bound = (Bound(symbol("loop:s"), 0, 3),)
+    dot, half = Result("dot", F16), ScalarConstant(0.5, F16)
+    product = ScalarOp(get_op("stablehlo.multiply"), (half, dot), F16)
+    hidden, low = ScalarConstant(float("-inf"), F16), ScalarConstant(-1000.0, F16)
+    bound = (InBounds(symbol("loop:s"), 0, 3),)
     assert unscaled(product) == unscaled(replace(product, operands=(dot, half))) == Scaled(dot, 0.5)
     assert unscaled(Choose(bound, product, hidden, F16)) == Scaled(Choose(bound, dot, hidden, F16), 0.5)
     mask = Load("mask", (), BOOL)
-    select = Apply(get_op("stablehlo.select"), (mask, product, hidden), F16)
+    select = ScalarOp(get_op("stablehlo.select"), (mask, product, hidden), F16)
     assert unscaled(select) == Scaled(replace(select, operands=(mask, dot, hidden)), 0.5)
     for score in (
         Choose(bound, product, low, F16), replace(select, operands=(mask, product, low)), replace(select, operands=(mask, hidden, product)),
-        Choose(bound, hidden, product, F16), Apply(get_op("stablehlo.add"), (product, half), F16), dot,
-        *(replace(product, operands=(dot, Number(number, F16))) for number in (-0.5, 0.0, float("inf"), float("nan"), 1e-30, 1e30)),
-        Apply(get_op("stablehlo.multiply"), (Number(0.5, F64), Result("dot", F64)), F64),
+        Choose(bound, hidden, product, F16), ScalarOp(get_op("stablehlo.add"), (product, half), F16), dot,
+        *(replace(product, operands=(dot, ScalarConstant(number, F16))) for number in (-0.5, 0.0, float("inf"), float("nan"), 1e-30, 1e30)),
+        ScalarOp(get_op("stablehlo.multiply"), (ScalarConstant(0.5, F64), Result("dot", F64)), F64),
     ):  # fmt: skip
         assert unscaled(score) == Scaled(score), score
 
@@ -399,7 +399,7 @@ def test_the_base_of_the_exponential_has_the_factor() -> None:
     assert f"tl.exp2((scores - base) * {float(np.float32(0.125 / log(2)))!r})" in text and "0.125 *" not in text
     for other in (replace(case, dtype=F64), replace(case, fill=-5e3), replace(case, scale=1.0), replace(case, mask="additive")):
         assert "tl.exp(scores - base)" in emit(*planned(other)).source and "exp2" not in emit(*planned(other)).source
-    assert "tl.exp(" in emit(*planned(case), options=Options(rounding=Rounding.EACH)).source, "as it is written, to the bit"
+    assert "tl.exp(" in emit(*planned(case), options=EmitOptions(rounding=Rounding.EACH)).source, "as it is written, to the bit"
 
 
 @pytest.mark.parametrize("bulk", [0, 1])
@@ -419,7 +419,7 @@ def test_scores_of_any_size(bulk: int, interpreter: Runner) -> None:
 # ---------------------------------------------------------------- tiles
 
 
-def default(case: Case, options: Options = HOPPER) -> dict[str, int]:
+def default(case: Case, options: EmitOptions = HOPPER) -> dict[str, int]:
     emission = emit(*planned(case), options=options)
     assert emission.choice is not None
     bulk = dict(emission.choice.numbers).get("BULK")
@@ -484,10 +484,10 @@ def test_forms_race_each_other() -> None:
         assert len([each for each in found if each["BULK"]]) >= 5
         plain = emit(kernel, made).choice
         assert plain is not None
-        assert not any("BULK" in dict(each.numbers) for each in alternatives(kernel, plain, Options(), {}))
+        assert not any("BULK" in dict(each.numbers) for each in alternatives(kernel, plain, EmitOptions(), {}))
 
 
-def compute_the_same(wanted: Callable[[Sequence[Choice]], Sequence[Choice]], interpreter: Runner) -> None:
+def compute_the_same(wanted: Callable[[Sequence[KernelChoice]], Sequence[KernelChoice]], interpreter: Runner) -> None:
     """Those alternatives of a causal attention that are `wanted`, of which there are some, give what its definition says."""
     case = Case((2,), (2,), 70, 150, 24, 40, F16, "causal", 0.25, 80)
     kernel, made = planned(case)

@@ -14,8 +14,8 @@ from coset.backends.triton_runtime import Compiler, Runner
 from coset.ir.types import BF16, F16, F32, F64, DType
 from coset.lowering.kernels.kernel import Attention, Chain, Plan, Statistics
 from coset.lowering.planning.plan import plan
-from coset.lowering.triton.choice import Choice
-from coset.lowering.triton.source import Options, Rounding, can_emit, emit, kernel_source
+from coset.lowering.triton.choice import KernelChoice
+from coset.lowering.triton.source import EmitOptions, Rounding, can_emit, emit, kernel_source
 from coset.pricing.kernel_options import noise, options_for
 from coset.pricing.plan_price import PlanPrices
 from coset.targets.target import get_target
@@ -28,11 +28,11 @@ from tests.sampled import sampled
 
 pytest.importorskip("triton", reason="Triton is not installed")
 Array = np.ndarray[Any, Any]
-SIXTHS = Options(bf16x6=True)
+SIXTHS = EmitOptions(bf16x6=True)
 UNIT = 2.0**-24  # a rounding of f32
 
 
-def multiplied(x: Array, w: Array, interpreter: Runner, options: Options = SIXTHS) -> Array:
+def multiplied(x: Array, w: Array, interpreter: Runner, options: EmitOptions = SIXTHS) -> Array:
     """x @ w by the kernel."""
     kernel, made = matmul(x.shape[0], w.shape[1], x.shape[1], F32)
     return run(kernel, made, {"x": x, "w": w}, {}, interpreter, options)["y"][0]
@@ -53,7 +53,7 @@ def test_a_single_product_is_off_by_two_to_the_minus_22_at_most(interpreter: Run
     exact = x.astype(np.float64) * w
     off = np.abs(multiplied(x, w, interpreter) - exact) / np.abs(exact)
     assert UNIT / 4 < off.max() <= 2.0**-22 + 2.0**-23  # a device cuts sums off where the interpreter rounds them
-    assert np.abs(multiplied(x, w, interpreter, Options(tf32=True)) / exact - 1).max() > 2.0**-12
+    assert np.abs(multiplied(x, w, interpreter, EmitOptions(tf32=True)) / exact - 1).max() > 2.0**-12
 
 
 def test_the_parts_that_are_left_out_lie_on_both_sides(interpreter: Runner) -> None:
@@ -69,7 +69,7 @@ def test_the_parts_that_are_left_out_lie_on_both_sides(interpreter: Runner) -> N
 def test_sums_are_as_near_as_those_of_f32(k: int, interpreter: Runner) -> None:
     x, w = normal((70, k), 3, exponents=6), normal((k, 65), 4, exponents=6)
     exact, size = x.astype(np.float64) @ w, np.abs(x).astype(np.float64) @ np.abs(w)
-    found, full = (np.abs(multiplied(x, w, interpreter, options) - exact) / size for options in (SIXTHS, Options()))
+    found, full = (np.abs(multiplied(x, w, interpreter, options) - exact) / size for options in (SIXTHS, EmitOptions()))
     assert found.max() <= (k + 5) * UNIT
     assert found.mean() <= 4 * full.mean() + UNIT
 
@@ -82,7 +82,7 @@ def test_integers_of_24_bits_are_multiplied_exactly_where_f32_holds_the_result(i
 
 
 @pytest.mark.parametrize("options", [SIXTHS, replace(SIXTHS, bulk=HOPPER.bulk)], ids=["pointers", "copies"])
-def test_what_is_not_finite_is_as_in_full(options: Options, interpreter: Runner) -> None:
+def test_what_is_not_finite_is_as_in_full(options: EmitOptions, interpreter: Runner) -> None:
     """Infinities and NaN on either side, with any bits; the largest number; what overflows; zeros; a row that has none of them."""
     big = np.finfo(np.float32).max
     odd = np.array([np.inf, -np.inf, np.nan, big, -big, 0.0, -0.0, 1e-30], np.float32)
@@ -94,7 +94,7 @@ def test_what_is_not_finite_is_as_in_full(options: Options, interpreter: Runner)
             values[side][at] = number
         if seed > 1:
             values["w" if side == "x" else "x"][...] = np.round(values["w" if side == "x" else "x"])  # zeros beside infinities
-        found, full = (multiplied(values["x"], values["w"], interpreter, each) for each in (options, Options()))
+        found, full = (multiplied(values["x"], values["w"], interpreter, each) for each in (options, EmitOptions()))
         finite = [np.where(np.isfinite(each) & (np.abs(each) < 1e38), np.abs(each), 0.0).astype(np.float64) for each in values.values()]
         absolute = (finite[0] @ finite[1]).max() * 80 * UNIT
         assert_near(found, full, F32, 80 * UNIT, absolute=absolute, what=f"{side} {seed}")
@@ -132,7 +132,7 @@ def test_drawn_products(batch: int, interpreter: Runner) -> None:
             assert_near(value, expected, drawing.buffers[name].dtype, 1e-6, absolute=1e-5, what=f"seed {seed}, {name}")
 
 
-def drawn_attention(seed: int, *, bulk: bool) -> tuple[Case, dict[str, int], Options]:
+def drawn_attention(seed: int, *, bulk: bool) -> tuple[Case, dict[str, int], EmitOptions]:
     case, binding, options = test_triton_attention_copies.drawn(seed)
     options = replace(options, bf16x6=True) if bulk else SIXTHS
     return replace(case, dtype=F32), binding, options
@@ -157,8 +157,10 @@ def test_attention_of_what_is_not_finite(mask: str, interpreter: Runner) -> None
     values = test_triton_attention.values_for(case, {}, 11, special=False)
     values["v"][0, 3, 5], values["v"][0, 40, 7], values["q"][0, 12, 3] = np.nan, -np.inf, np.inf
     values["k"][1, 30, 2] = np.inf
-    choice = Choice((("BLOCK_M", 32), ("BLOCK_N", 32), ("SPLITS", 1)), 4, 2)
-    found, full = (run(kernel, made, values, {}, interpreter, Options(bf16x6=sixths, choice=choice))["y"][0] for sixths in (True, False))
+    choice = KernelChoice((("BLOCK_M", 32), ("BLOCK_N", 32), ("SPLITS", 1)), 4, 2)
+    found, full = (
+        run(kernel, made, values, {}, interpreter, EmitOptions(bf16x6=sixths, choice=choice))["y"][0] for sixths in (True, False)
+    )
     assert np.isnan(found).any() and np.isfinite(found).any()
     assert_near(found, full, F32, 1e-5, absolute=1e-5)
 
@@ -169,8 +171,8 @@ def test_drawn_gradients(batch: int, interpreter: Runner) -> None:
         given, binding, tile = test_triton_gradients_copies.drawn(seed)
         given = replace(given, case=replace(given.case, dtype=F32))
 
-        def options(kernel: Any, tile: tuple[int, int] = tile, seed: int = seed) -> Options:
-            found = test_triton_gradients_copies.chosen(kernel, *tile) if seed % 2 else Options()
+        def options(kernel: Any, tile: tuple[int, int] = tile, seed: int = seed) -> EmitOptions:
+            found = test_triton_gradients_copies.chosen(kernel, *tile) if seed % 2 else EmitOptions()
             return replace(found, bf16x6=True)
 
         test_triton_gradients.check(given, binding, values_for(given, binding, seed), interpreter, f"seed {seed}: {given}", options)

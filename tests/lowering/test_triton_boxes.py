@@ -14,7 +14,7 @@ from coset.ir.dims import Dim, add, evaluate, symbol
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make
 from coset.ir.types import F16, F32, I32, DType, TensorType
-from coset.lowering.kernels.boxes import Frame, cuts_of
+from coset.lowering.kernels.boxes import StoreFrame, cuts_of
 from coset.lowering.kernels.kernel import Plan, Pointwise
 from coset.lowering.planning.plan import plan
 from coset.lowering.triton.boxes import boxes_of
@@ -172,7 +172,7 @@ def test_boxes_of_choices_under_others() -> None:
     value = op("exponential", op("concatenate", inner, *parts[3:], reshape(x_("row", F32, 16), (1, 16)), dimension=0))
     made = plan(Program((*parts, x_("row", F32, 16)), (("y", value),)), computes=can_emit)
     (store,) = pointwise(made).stores
-    frame = Frame.of(store, pointwise(made).loops)
+    frame = StoreFrame.of(store, pointwise(made).loops)
     assert frame is not None
     cuts = cuts_of(store, frame, 100)
     assert cuts is not None and [(box.low[0], box.high[0]) for box in cuts] == [(at, at + 4) for at in range(0, 24, 4)] + [(24, 25)]

@@ -16,25 +16,25 @@ from coset.ir.dims import Dim, add, evaluate, floordiv, multiply, subtract, symb
 from coset.ir.op import get_op
 from coset.ir.types import BF16, DTYPES, F16, F32, F64, I8, I32, DType
 from coset.lowering.kernels.kernel import (
-    Apply,
-    Bound,
     Buffer,
     Choose,
     Grouped,
+    InBounds,
     Load,
     Loop,
-    Number,
     Pick,
     Plan,
     Product,
     Result,
     Scalar,
+    ScalarConstant,
+    ScalarOp,
     Store,
 )
-from coset.lowering.triton.choice import Choice
+from coset.lowering.triton.choice import KernelChoice
 from coset.lowering.triton.copies import used_lines
 from coset.lowering.triton.launch import Argument
-from coset.lowering.triton.source import Emission, Options, Rounding, emit, kernel_source
+from coset.lowering.triton.source import EmitOptions, EmittedKernel, Rounding, emit, kernel_source
 from tests.lowering.drawn_kernels import Drawing
 from tests.lowering.golden_texts import read_as_golden
 from tests.lowering.test_triton_product import matmul, operands, wide, widened
@@ -43,17 +43,17 @@ from tests.sampled import sampled
 
 pytest.importorskip("triton", reason="Triton is not installed")
 KINDS = tuple(DTYPES[name] for name in ("f16", "f16", "bf16", "f32", "i8", "f8e4m3fn", "f8e5m2"))
-HOPPER = Options(bulk=232448)
+HOPPER = EmitOptions(bulk=232448)
 PER_BATCH = 20
 
 
-def chosen(m: int = 64, n: int = 64, k: int = 32, *, splits: int = 1, bulk: int = 1, resident: int = 0, parts: int = 1) -> Choice:
+def chosen(m: int = 64, n: int = 64, k: int = 32, *, splits: int = 1, bulk: int = 1, resident: int = 0, parts: int = 1) -> KernelChoice:
     """These tiles, by bulk copies where nothing else is said."""
     numbers = {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "SPLITS": splits, "BULK": bulk, "RESIDENT": resident, "PARTS": parts}
-    return Choice(tuple(numbers.items()))
+    return KernelChoice(tuple(numbers.items()))
 
 
-def copied(emission: Emission) -> list[Argument]:
+def copied(emission: EmittedKernel) -> list[Argument]:
     """The arguments that are descriptors."""
     return [argument for launch in emission.launches for argument in launch.arguments if argument.tiles is not None]
 
@@ -90,12 +90,12 @@ def drawn_operand(drawing: Drawing, dtype: DType, batch: tuple[Loop, ...], own: 
     accumulator = wide(dtype)
     way = draw.random()
     if way < 0.15 and dtype is F16:
-        return Apply(get_op("stablehlo.convert"), (drawn_load(drawing, I8, loops, unit),), F16, (("dtype", F16),))
+        return ScalarOp(get_op("stablehlo.convert"), (drawn_load(drawing, I8, loops, unit),), F16, (("dtype", F16),))
     load: Scalar = drawn_load(drawing, dtype, loops, unit)
     if way > 0.85 and dtype is not I8:
-        load = Apply(get_op("stablehlo.multiply"), (load, drawing.load(dtype, (own if drawing.chance(0.5) else k,))), dtype)
+        load = ScalarOp(get_op("stablehlo.multiply"), (load, drawing.load(dtype, (own if drawing.chance(0.5) else k,))), dtype)
     elif way > 0.75 and dtype is not I8:
-        load = Apply(get_op("stablehlo.add"), (load, drawn_load(drawing, dtype, (own, k), unit)), dtype)
+        load = ScalarOp(get_op("stablehlo.add"), (load, drawn_load(drawing, dtype, (own, k), unit)), dtype)
     return widened(load, accumulator)
 
 
@@ -111,7 +111,7 @@ def drawn_loop(drawing: Drawing, name: str) -> Loop:
     return Loop(f"loop:{name}", extent)
 
 
-def drawn(seed: int, kinds: tuple[DType, ...] = KINDS) -> tuple[Drawing, Product, Choice]:
+def drawn(seed: int, kinds: tuple[DType, ...] = KINDS) -> tuple[Drawing, Product, KernelChoice]:
     """Small integers, so that every order of summation gives the same; programs fewer than tiles, where they stay."""
     drawing = Drawing(seed, tame=True, dtypes=kinds)
     draw = drawing.draw
@@ -125,9 +125,9 @@ def drawn(seed: int, kinds: tuple[DType, ...] = KINDS) -> tuple[Drawing, Product
     lhs, rhs = drawn_operand(drawing, dtype, batch, m, k), drawn_operand(drawing, dtype, batch, n, k)
     result: Scalar = Result("sum", accumulator)
     if drawing.chance(0.6):
-        result = Apply(get_op("stablehlo.add"), (result, drawing.scalar(accumulator, (*batch, m, n), 1, [])), accumulator)
+        result = ScalarOp(get_op("stablehlo.add"), (result, drawing.scalar(accumulator, (*batch, m, n), 1, [])), accumulator)
     if drawing.chance(0.3) and accumulator is F32:
-        result = Apply(get_op("stablehlo.convert"), (result,), BF16, (("dtype", BF16),))
+        result = ScalarOp(get_op("stablehlo.convert"), (result,), BF16, (("dtype", BF16),))
     stores = (drawing.store(result, (*batch, m, n)),)
     known = all(isinstance(loop.extent, int) for loop in (*batch, m, n, k))
     splits = 2 if known and drawing.chance(0.4) else 1
@@ -143,7 +143,7 @@ def test_drawn_kernels(batch: int, interpreter: Runner) -> None:
     for seed in range(batch * PER_BATCH, batch * PER_BATCH + PER_BATCH):
         drawing, kernel, choice = drawn(seed)
         plan = Plan(drawing.buffers, (kernel,), (), ())
-        options = Options(rounding=Rounding.EACH, processors=2, choice=choice)
+        options = EmitOptions(rounding=Rounding.EACH, processors=2, choice=choice)
         assert copied(emit(kernel, plan, options=options)), f"seed {seed}"
         found = run(kernel, plan, drawing.values, drawing.binding, interpreter, options)
         for name, (value, expected) in found.items():
@@ -155,7 +155,7 @@ def test_the_drawn_ones_have_every_form() -> None:
     seen = dict.fromkeys(("both", "turned", "deep", "begin", "stays", "parts", "split", "dynamic", "made"), 0)
     for seed in range(11 * PER_BATCH):
         drawing, kernel, choice = drawn(seed)
-        emission = emit(kernel, Plan(drawing.buffers, (kernel,), (), ()), options=Options(processors=2, choice=choice))
+        emission = emit(kernel, Plan(drawing.buffers, (kernel,), (), ()), options=EmitOptions(processors=2, choice=choice))
         descriptors = copied(emission)
         seen["both"] += len(descriptors) > 1
         seen["turned"] += ").T" in emission.source
@@ -179,7 +179,7 @@ def both_forms(
     found = []
     for bulk in (1, 0):
         choice = chosen(**tile, bulk=bulk) if bulk else chosen(**{**tile, "resident": 0}, bulk=0)
-        options = Options(processors=2, choice=choice)
+        options = EmitOptions(processors=2, choice=choice)
         assert bool(copied(emit(kernel, plan, options=options))) == bool(bulk)
         found.append(run(kernel, plan, values, binding or {}, interpreter, options))
     return {name: (found[0][name][0], found[1][name][0]) for name in found[0]}
@@ -203,7 +203,7 @@ def test_a_nan_stays_in_its_row_and_column(interpreter: Runner) -> None:
     kernel, plan = matmul(33, 40, 24, F32)
     values = operands(33, 40, 24, F32)
     values["x"][3, 23], values["w"][23, 39] = np.nan, np.inf
-    found, expected = run(kernel, plan, values, {}, interpreter, Options(choice=chosen(16, 16, 16)))["y"]
+    found, expected = run(kernel, plan, values, {}, interpreter, EmitOptions(choice=chosen(16, 16, 16)))["y"]
     assert_near(found, expected, F32, 1e-4, absolute=1e-4)
     wrong = np.isnan(found)
     assert wrong[3].all() and not wrong[np.arange(33) != 3][:, np.arange(40) != 39].any()
@@ -216,7 +216,7 @@ def test_matmul(m: int, n: int, k: int, name: str, interpreter: Runner) -> None:
     n, k = (-(-size // 16) * 16 if dtype.bits == 8 else size for size in (n, k))
     kernel, plan = matmul(m, n, k, dtype)
     values = operands(m, n, k, dtype)
-    options = Options(processors=3, choice=chosen(32, 32, 32, resident=1 if k else 0, parts=2))
+    options = EmitOptions(processors=3, choice=chosen(32, 32, 32, resident=1 if k else 0, parts=2))
     found, expected = run(kernel, plan, values, {}, interpreter, options)["y"]
     if dtype is I8:
         assert_same(found, expected, I32)
@@ -250,7 +250,7 @@ def test_rows_and_k_of_two_loops(interpreter: Runner) -> None:
     draw = np.random.default_rng(3)
     values = {name: cast(draw.integers(-3, 4, buffer.shape), F16) for name, buffer in buffers.items()}
     for tile, number in ((chosen(32, 32, 16, resident=1), 2), (chosen(64, 16, 32), 2), (chosen(128, 32, 32), 1), (chosen(32, 32, 64), 0)):
-        options = Options(processors=1, choice=tile)
+        options = EmitOptions(processors=1, choice=tile)
         assert len(copied(emit(kernel, plan, options=options))) == number, tile.text()
         found, expected = run(kernel, plan, values, {}, interpreter, options)["y"]
         assert_same(found, expected.astype(np.float32), F32, tile.text())
@@ -275,7 +275,7 @@ def test_groups_read_their_matrices_by_copies(interpreter: Runner) -> None:
     values["x"][values["key"] == 3] = np.nan
     for parts in (1, 2):
         numbers = (("BLOCK_M", 16), ("BLOCK_N", 32), ("BLOCK_K", 32), ("BULK", 1), ("RESIDENT", 0), ("PARTS", parts))
-        options = Options(choice=Choice(numbers))
+        options = EmitOptions(choice=KernelChoice(numbers))
         assert len(copied(emit(kernel, plan, options=options))) == 2
         found, expected = run(kernel, plan, values, {}, interpreter, options)["y"]
         assert_same(found, expected.astype(np.float32), F32)
@@ -293,11 +293,11 @@ def test_a_load_beside_its_choice_is_a_copy_and_the_choice_is_none(interpreter: 
     kernel, plan = matmul(48, 64, 64, F16)
     (k,) = kernel.k
     x = kernel.lhs
-    chosen_ = Choose((Bound(k.index, 0, 40),), x, Number(7.0, F16), F16)
-    kernel = replace(kernel, lhs=Apply(get_op("stablehlo.add"), (x, chosen_), F16))
+    chosen_ = Choose((InBounds(k.index, 0, 40),), x, ScalarConstant(7.0, F16), F16)
+    kernel = replace(kernel, lhs=ScalarOp(get_op("stablehlo.add"), (x, chosen_), F16))
     draw = np.random.default_rng(1)
     values = {"x": cast(draw.integers(-3, 4, (48, 64)), F16), "w": cast(draw.integers(-3, 4, (64, 64)), F16)}
-    options = Options(choice=chosen(32, 32, 32))
+    options = EmitOptions(choice=chosen(32, 32, 32))
     assert len(copied(emit(kernel, plan, options=options))) == 2
     found, expected = run(kernel, plan, values, {}, interpreter, options)["y"]
     assert_same(found, expected.astype(np.float32), F32)
@@ -316,7 +316,7 @@ def operand(index: tuple[Dim, ...], shape: tuple[Dim, ...], dtype: DType = F16, 
     buffers = {"x": Buffer("x", dtype, shape, "input", **more), "w": Buffer("w", dtype, (64, 64), "input", strides=(65, 1))}
     buffers |= {"y": Buffer("y", wide(dtype), (64, 64), "output"), "i": Buffer("i", I32, (1,), "input")}
     plan = Plan(buffers, (kernel,), (), ())
-    return len(copied(emit(kernel, plan, options=Options(choice=tile))))
+    return len(copied(emit(kernel, plan, options=EmitOptions(choice=tile))))
 
 
 M, K = symbol("loop:m"), symbol("loop:k")
@@ -358,11 +358,13 @@ def test_loads_that_no_descriptor_says() -> None:
     assert operand((add(M, symbol("pick:i")), K), (128, 64), picks=(pick,)) == 0, "a place that memory says"
     far = add(K, multiply(8, multiply(M, symbol("pick:i"))))
     assert operand((M, far), (64, 64 + 8 * 64 * 64), picks=(pick,)) == 0, "a stride that memory says"
-    assert operand((M, K), (64, 64), wrap=lambda load: Choose((Bound(K, 0, 60),), load, Number(0.0, F16), F16)) == 0, "what may be left out"
+    assert operand((M, K), (64, 64), wrap=lambda load: Choose((InBounds(K, 0, 60),), load, ScalarConstant(0.0, F16), F16)) == 0, (
+        "what may be left out"
+    )
 
 
 def as_f16(load: Scalar) -> Scalar:
-    return Apply(get_op("stablehlo.convert"), (load,), F16, (("dtype", F16),))
+    return ScalarOp(get_op("stablehlo.convert"), (load,), F16, (("dtype", F16),))
 
 
 def test_dims_beyond_five_are_not_copied() -> None:
@@ -375,7 +377,7 @@ def test_dims_beyond_five_are_not_copied() -> None:
         kernel = Product("p", batch, (m,), (n,), (k,), x, w, F32, (Store("y", turned, Result("sum", F32)),))
         shapes = {"x": ((2,) * count + (64, 64), F16), "w": ((64, 64), F16), "y": ((2,) * count + (64, 64), F32)}
         plan = Plan({name: Buffer(name, dtype, shape, "input") for name, (shape, dtype) in shapes.items()}, (kernel,), (), ())
-        return sum(one.buffer == "x" for one in copied(emit(kernel, plan, options=Options(choice=chosen()))))
+        return sum(one.buffer == "x" for one in copied(emit(kernel, plan, options=EmitOptions(choice=chosen()))))
 
     assert [copies(count) for count in (0, 1, 2, 3, 4)] == [1, 1, 1, 1, 0]
 
@@ -383,7 +385,7 @@ def test_dims_beyond_five_are_not_copied() -> None:
 # ---------------------------------------------------------------- what is chosen
 
 
-def default(m: Dim, n: Dim, k: Dim, dtype: DType, *, options: Options = HOPPER) -> dict[str, int]:
+def default(m: Dim, n: Dim, k: Dim, dtype: DType, *, options: EmitOptions = HOPPER) -> dict[str, int]:
     emission = emit(*matmul(m, n, k, dtype, result=dtype if dtype.bits == 16 else None), options=options)
     assert emission.choice is not None
     assert bool(copied(emission)) == bool(dict(emission.choice.numbers).get("BULK")), "what a choice says is what is emitted"
@@ -422,13 +424,13 @@ def test_what_cannot_be_copied_says_nothing_of_copies() -> None:
     assert "BULK" not in default(4096, 4095, 4095, F16), "neither operand"
     one = default(4096, 4095, 4096, F16)
     assert one["BULK"] == 1 and one["BLOCK_N"] == 128, "one operand: the other one needs registers for its places"
-    assert "BULK" not in default(4096, 4096, 4096, F16, options=Options()), "a target without them"
+    assert "BULK" not in default(4096, 4096, 4096, F16, options=EmitOptions()), "a target without them"
 
 
 def test_what_may_be_left_out_says_nothing_of_copies() -> None:
     kernel, plan = matmul(1024, 1024, 1024, F16)
     (k,) = kernel.k
-    sides = [Choose((Bound(k.index, 0, 1000),), side, Number(0.0, F16), F16) for side in (kernel.lhs, kernel.rhs)]
+    sides = [Choose((InBounds(k.index, 0, 1000),), side, ScalarConstant(0.0, F16), F16) for side in (kernel.lhs, kernel.rhs)]
     emission = emit(replace(kernel, lhs=sides[0], rhs=sides[1]), plan, options=HOPPER)
     assert emission.choice is not None and "BULK" not in dict(emission.choice.numbers)
 
@@ -438,19 +440,21 @@ def test_what_rows_need_before_and_after_is_read_twice_by_programs_that_stay() -
     kernel, plan = matmul(512, 512, 512, F16)
     (m,) = kernel.m
     scale = Load("s", (m.index,), F16)
-    value = Apply(get_op("stablehlo.add"), (Result("sum", F32), Apply(get_op("stablehlo.convert"), (scale,), F32, (("dtype", F32),))), F32)
+    value = ScalarOp(
+        get_op("stablehlo.add"), (Result("sum", F32), ScalarOp(get_op("stablehlo.convert"), (scale,), F32, (("dtype", F32),))), F32
+    )
     kernel = replace(
-        kernel, lhs=Apply(get_op("stablehlo.multiply"), (kernel.lhs, scale), F16), stores=(replace(kernel.stores[0], value=value),)
+        kernel, lhs=ScalarOp(get_op("stablehlo.multiply"), (kernel.lhs, scale), F16), stores=(replace(kernel.stores[0], value=value),)
     )
     plan = replace(plan, buffers={**plan.buffers, "s": Buffer("s", F16, (512,), "input")})
     for resident, times in ((0, 1), (1, 2)):
-        assert emit(kernel, plan, options=Options(choice=chosen(resident=resident))).source.count("tl.load(s_ptr") == times
+        assert emit(kernel, plan, options=EmitOptions(choice=chosen(resident=resident))).source.count("tl.load(s_ptr") == times
 
 
 def test_the_number_of_a_tile_and_of_those_that_stay_has_room() -> None:
     """What is counted on by as many as programs stay is a dim that decides how wide numbers are."""
     kernel, plan = matmul(symbol("m"), 64, 64, F16)
-    (launch,) = emit(kernel, plan, options=Options(processors=100, choice=chosen(resident=2))).launches
+    (launch,) = emit(kernel, plan, options=EmitOptions(processors=100, choice=chosen(resident=2))).launches
     assert any(evaluate(dim, {"m": 64}) == 201 for dim in launch.extents)
 
 
@@ -528,12 +532,16 @@ def linear(m: Dim, n: int, k: int) -> tuple[Product, Plan]:
     rows, columns, depth = Loop("loop:m", m), Loop("loop:n", n), Loop("loop:k", k)
     x, w = Load("x", (rows.index, depth.index), F16), Load("w", (columns.index, depth.index), F16)
 
-    def apply(name: str, *sides: Scalar, dtype: DType = F32) -> Apply:
-        return Apply(get_op(name), sides, dtype, (("dtype", dtype),) if name.endswith("convert") else ())
+    def apply(name: str, *sides: Scalar, dtype: DType = F32) -> ScalarOp:
+        return ScalarOp(get_op(name), sides, dtype, (("dtype", dtype),) if name.endswith("convert") else ())
 
     total = apply("stablehlo.add", Result("sum", F32), apply("stablehlo.convert", Load("b", (columns.index,), F16)))
-    erf = apply("chlo.erf", apply("stablehlo.multiply", total, Number(0.7071067690849304, F32)))
-    gelu = apply("stablehlo.multiply", apply("stablehlo.multiply", total, Number(0.5, F32)), apply("stablehlo.add", erf, Number(1.0, F32)))
+    erf = apply("chlo.erf", apply("stablehlo.multiply", total, ScalarConstant(0.7071067690849304, F32)))
+    gelu = apply(
+        "stablehlo.multiply",
+        apply("stablehlo.multiply", total, ScalarConstant(0.5, F32)),
+        apply("stablehlo.add", erf, ScalarConstant(1.0, F32)),
+    )
     value = apply("stablehlo.add", gelu, apply("stablehlo.convert", Load("r", (rows.index, columns.index), F16)))
     store = Store("y", (rows.index, columns.index), apply("stablehlo.convert", value, dtype=F16))
     kernel = Product("linear", (), (rows,), (columns,), (depth,), x, w, F32, (store,), ("dot_general, add, gelu, add",))

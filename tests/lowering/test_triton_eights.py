@@ -14,11 +14,11 @@ from coset.backends.triton_runtime import Compiler, Runner
 from coset.ir.dims import Dim, symbol
 from coset.ir.op import get_op
 from coset.ir.types import BF16, DTYPES, F16, F32, F64, DType
-from coset.lowering.kernels.kernel import Apply, Buffer, Load, Loop, Number, Plan, Product, Result, Scalar, Store
+from coset.lowering.kernels.kernel import Buffer, Load, Loop, Plan, Product, Result, Scalar, ScalarConstant, ScalarOp, Store
 from coset.lowering.triton.alternatives import MOST, alternatives
-from coset.lowering.triton.choice import Choice
+from coset.lowering.triton.choice import KernelChoice
 from coset.lowering.triton.predicted import predicted
-from coset.lowering.triton.source import Options, Rounding, emit, kernel_source
+from coset.lowering.triton.source import EmitOptions, Rounding, emit, kernel_source
 from coset.targets.target import get_target
 from tests.lowering import test_triton_copies, test_triton_product
 from tests.lowering.test_triton_copies import chosen, copied
@@ -27,7 +27,7 @@ from tests.sampled import sampled
 
 pytest.importorskip("triton", reason="Triton is not installed")
 E4M3, E5M2 = DTYPES["f8e4m3fn"], DTYPES["f8e5m2"]
-FULL, SHORT = Options(eights=0), Options(eights=128)
+FULL, SHORT = EmitOptions(eights=0), EmitOptions(eights=128)
 FORMS = {"full": FULL, "short": SHORT, "full by copies": replace(FULL, bulk=232448), "short by copies": replace(SHORT, bulk=232448)}
 SPILLED = 16  # B: two sums of 128 x 128 in the registers of four warps, which are faster on an H200 than those of eight without spills
 PAIRS = [(E4M3, E4M3), (E5M2, E5M2), (E4M3, E5M2), (E5M2, E4M3)]
@@ -47,7 +47,7 @@ def matmul(m: Dim, n: Dim, k: Dim, left: DType, right: DType, *, turned: str = "
 def to(value: Scalar, *dtypes: DType) -> Scalar:
     """The scalar converted to each dtype in turn."""
     for dtype in dtypes:
-        value = Apply(get_op("stablehlo.convert"), (value,), dtype, (("dtype", dtype),))
+        value = ScalarOp(get_op("stablehlo.convert"), (value,), dtype, (("dtype", dtype),))
     return value
 
 
@@ -85,7 +85,7 @@ def test_drawn_kernels(batch: int, of: str, interpreter: Runner) -> None:
     seen = 0
     for seed in range(batch * 10, batch * 10 + 10):
         kinds = (E4M3,) if seed % 2 else (E5M2,)
-        options = Options(rounding=Rounding.EACH, eights=(0, 32, 128)[seed % 3], processors=2)
+        options = EmitOptions(rounding=Rounding.EACH, eights=(0, 32, 128)[seed % 3], processors=2)
         if of == "copies":
             drawing, kernel, choice = test_triton_copies.drawn(seed, kinds)
             numbers = {**dict(choice.numbers), "BLOCK_K": max(32, choice["BLOCK_K"]), "EIGHTS": 1}
@@ -114,9 +114,9 @@ def test_full_sums_are_those_of_f16(left: DType, right: DType, interpreter: Runn
     assert_same(found[0], found[1], F32)
 
 
-def chosen_plainly(m: int, n: int, k: int, eights: int) -> Choice:
+def chosen_plainly(m: int, n: int, k: int, eights: int) -> KernelChoice:
     numbers = {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "SPLITS": 1, "EIGHTS": eights}
-    return Choice(tuple(numbers.items()))
+    return KernelChoice(tuple(numbers.items()))
 
 
 @pytest.mark.parametrize("most", [32, 64, 128])
@@ -129,7 +129,7 @@ def test_short_sums_are_within_their_bound(left: DType, right: DType, most: int,
     kernel, plan = matmul(40, 33, 1000, left, right)
     errors = {}
     for eights in (most, 0):
-        found, _ = run(kernel, plan, values, {}, interpreter, Options(eights=eights, choice=chosen_plainly(64, 32, 128, 1)))["y"]
+        found, _ = run(kernel, plan, values, {}, interpreter, EmitOptions(eights=eights, choice=chosen_plainly(64, 32, 128, 1)))["y"]
         errors[eights] = float(np.max((exact - found) / exact))
     assert 2.0**-15 < errors[most] <= 34 * most // 32 * 2.0**-13 + 8 * 2.0**-24
     assert abs(errors[0]) <= 1001 * 2.0**-24, "Higham 2002, (3.5)"
@@ -145,9 +145,9 @@ def test_what_is_below_thirteen_bits_of_the_largest_is_cut_off(interpreter: Runn
     values["w"][1, 2] = 0.75 * 2.0**-5  # one bit of two is lost
     values["w"][40, 3], values["w"][0, 3] = 2.0**-7, 0  # nothing larger is there
     values["w"][33:64, 4] = -(2.0**-7)  # beside what was summed before; cut off towards 0
-    found, _ = run(kernel, plan, values, {}, interpreter, Options(eights=64, choice=chosen_plainly(64, 16, 64, 1)))["y"]
+    found, _ = run(kernel, plan, values, {}, interpreter, EmitOptions(eights=64, choice=chosen_plainly(64, 16, 64, 1)))["y"]
     assert found[0].tolist() == [1 + 32 * 2.0**-13, 1.0, 1 + 2.0**-13, 2.0**-14, 1.0]
-    found, _ = run(kernel, plan, values, {}, interpreter, Options(eights=32, choice=chosen_plainly(64, 16, 64, 1)))["y"]
+    found, _ = run(kernel, plan, values, {}, interpreter, EmitOptions(eights=32, choice=chosen_plainly(64, 16, 64, 1)))["y"]
     assert found[0].tolist() == [1 + 32 * 2.0**-13, 1 + 2.0**-14, 1 + 2.0**-13, 2.0**-14, 1 - 31 * 2.0**-14], "f32 adds both"
 
 
@@ -156,7 +156,7 @@ def test_sizes_that_are_not_known(most: int, interpreter: Runner) -> None:
     kernel, plan = matmul(symbol("m"), 24, symbol("k"), E4M3, E5M2)
     for m, k in ((1, 1), (70, 33), (0, 3), (5, 0)):
         values = drawn(m, 24, k, E4M3, E5M2)
-        found, expected = run(kernel, plan, values, {"m": m, "k": k}, interpreter, Options(eights=most))["y"]
+        found, expected = run(kernel, plan, values, {"m": m, "k": k}, interpreter, EmitOptions(eights=most))["y"]
         assert_near(found, expected, F32, 1e-2 if most else 1e-5, absolute=1e-2 if most else 1e-5)
 
 
@@ -173,16 +173,16 @@ def test_conversions_that_lose_nothing_are_left_out() -> None:
 
 
 def test_what_is_no_8_bit_float_is_not_multiplied_as_one() -> None:
-    half = Number(0.5, F32)
+    half = ScalarConstant(0.5, F32)
 
-    def unit(kernel: Product, plan: Plan, options: Options = FULL) -> str:
+    def unit(kernel: Product, plan: Plan, options: EmitOptions = FULL) -> str:
         emission = emit(kernel, plan, options=options)
         assert "EIGHTS" not in dict(emission.choice.numbers) if emission.choice else True
         return emission.unit
 
     assert unit(*matmul(64, 64, 64, E4M3, F16)) == "f16", "one side only"
-    assert unit(*matmul(64, 64, 64, E4M3, E4M3), Options()) == "f16", "a target that has no such unit, or numerics that forbid it"
-    scaled = matmul(64, 64, 64, E4M3, E4M3, wrap=lambda x: Apply(get_op("stablehlo.multiply"), (to(x, F32), half), F32))
+    assert unit(*matmul(64, 64, 64, E4M3, E4M3), EmitOptions()) == "f16", "a target that has no such unit, or numerics that forbid it"
+    scaled = matmul(64, 64, 64, E4M3, E4M3, wrap=lambda x: ScalarOp(get_op("stablehlo.multiply"), (to(x, F32), half), F32))
     assert unit(*scaled, replace(FULL, rounding=Rounding.EACH)) == "f32", "a scale that has to stay in front of the sum"
     assert unit(*matmul(64, 64, 64, F32, F32, wrap=lambda x: to(x, F16))) == "f16", "rounded to what is wider"
     kernel, plan = matmul(64, 64, 64, E4M3, E4M3, wrap=lambda x: to(x, F64))
@@ -205,7 +205,7 @@ def test_a_buffer_may_be_read_as_bits_too(interpreter: Runner) -> None:
     """What the epilogue reads of an operand is a parameter of its own, of bytes."""
     kernel, plan = matmul(48, 48, 48, E4M3, E4M3)
     (m,), (n,) = kernel.m, kernel.n
-    value = Apply(get_op("stablehlo.add"), (Result("sum", F32), to(Load("x", (m.index, n.index), E4M3), F32)), F32)
+    value = ScalarOp(get_op("stablehlo.add"), (Result("sum", F32), to(Load("x", (m.index, n.index), E4M3), F32)), F32)
     kernel = replace(kernel, stores=(replace(kernel.stores[0], value=value),))
     emission = emit(kernel, plan, options=FULL)
     assert [(one.buffer, one.type) for one in emission.launches[0].arguments] == [
@@ -233,7 +233,7 @@ def test_an_operand_that_is_one_for_all_k(interpreter: Runner) -> None:
 def test_both_forms_race_each_other(interpreter: Runner) -> None:
     """As 8-bit floats and as f16, whose blocks of k are half as deep; all alternatives give what the default gives."""
     kernel, plan = matmul(130, 144, 256, E4M3, E4M3, turned="w")
-    options = Options(bulk=232448, eights=0, processors=2)
+    options = EmitOptions(bulk=232448, eights=0, processors=2)
     default = emit(kernel, plan, options=options).choice
     assert default is not None and default["EIGHTS"] == 1
     found = alternatives(kernel, default, options, {})
@@ -251,7 +251,7 @@ def test_both_forms_race_each_other(interpreter: Runner) -> None:
 def test_prediction_has_both_rates() -> None:
     """Where multiplying is what takes long, 8-bit floats take half of the time of f16."""
     kernel, plan = matmul(8192, 8192, 8192, E4M3, E4M3, turned="w")
-    target, options = get_target("nvidia-h200"), Options(eights=128)
+    target, options = get_target("nvidia-h200"), EmitOptions(eights=128)
     eight, half = (predicted(kernel, plan, chosen_plainly(128, 128, 64, form), options, target, {}) for form in (1, 0))
     assert half / eight == pytest.approx(1979 / 989, rel=0.01)
 
@@ -261,7 +261,7 @@ def test_the_largest_tile_is_for_units_that_need_no_second_sum() -> None:
     kernel, plan = matmul(8192, 8192, 8192, E4M3, E4M3, turned="w")
     sides = {}
     for most in (0, 128):
-        choice = emit(kernel, plan, options=Options(bulk=232448, eights=most)).choice
+        choice = emit(kernel, plan, options=EmitOptions(bulk=232448, eights=most)).choice
         assert choice is not None
         sides[most] = choice["BLOCK_M"], choice["BLOCK_N"], choice["BLOCK_K"]
     assert sides == {0: (128, 256, 128), 128: (128, 128, 128)}
@@ -276,10 +276,10 @@ def test_windows_of_few_features_have_blocks_that_the_unit_takes() -> None:
 def test_the_text() -> None:
     kernel, plan = matmul(128, 128, 512, E4M3, E5M2, turned="w")
     for most, said in ((0, "0"), (32, "32"), (64, "BLOCK_K"), (128, "BLOCK_K")):
-        wider = emit(kernel, plan, options=Options(eights=most, choice=chosen(128, 128, 64, resident=1)))
+        wider = emit(kernel, plan, options=EmitOptions(eights=most, choice=chosen(128, 128, 64, resident=1)))
         assert wider.unit == "f16" and "max_num_imprecise_acc" not in wider.source, "what a choice does not say"
         numbers = (*chosen(128, 128, 64, resident=1).numbers, ("EIGHTS", 1))
-        source = emit(kernel, plan, options=Options(eights=most, choice=Choice(numbers))).source
+        source = emit(kernel, plan, options=EmitOptions(eights=most, choice=KernelChoice(numbers))).source
         assert f"            total = tl.dot(x, w, total, max_num_imprecise_acc={said})\n" in source
         assert "            w = w_tiles.load([column_start, start]).T\n" in source and "uint8" not in source
     source = emit(*matmul(128, 128, 80, E4M3, E5M2, turned="w"), options=FULL).source
@@ -300,7 +300,7 @@ def test_products_compile_to_matrix_units_of_8_bits(
     for left, right in PAIRS[::2] if turned == "w" else PAIRS[:1]:
         for bulk in (232448, 0):
             kernel, plan = matmul(4096, 4096, 4096, left, right, turned=turned)
-            options = Options(eights=most, bulk=bulk)
+            options = EmitOptions(eights=most, bulk=bulk)
             emission = emit(kernel, plan, options=options)
             assert emission.choice is not None
             (compiled,) = compiler.run(kernel_source(kernel, plan, options=options), emission.launches, target, {})

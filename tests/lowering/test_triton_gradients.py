@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
-from coset.backends.triton_runtime import Interpreter, Runner
+from coset.backends.triton_runtime import Runner, TritonInterpreter
 from coset.ir.builtin import absent
 from coset.ir.dims import Dim, add, evaluate, product, subtract, symbol
 from coset.ir.evaluate import evaluate_program
@@ -20,20 +20,20 @@ from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make
 from coset.ir.types import BF16, F16, F32, F64, I32, DType, TensorType
 from coset.lowering.kernels.kernel import (
-    Apply,
     Attention,
-    Bound,
     Chain,
     Choose,
     Dot,
+    InBounds,
     Kernel,
     Load,
     Loop,
-    Number,
     Pick,
     Plan,
     Result,
     Scalar,
+    ScalarConstant,
+    ScalarOp,
     Slope,
     Statistics,
     Store,
@@ -45,7 +45,7 @@ from coset.lowering.kernels.renaming import mapped_kernel
 from coset.lowering.planning.attention_gradients import DEPTHS
 from coset.lowering.planning.plan import plan
 from coset.lowering.triton.alternatives import alternatives
-from coset.lowering.triton.source import Options, Rounding, can_emit, emit
+from coset.lowering.triton.source import EmitOptions, Rounding, can_emit, emit
 from coset.rules.definition import evaluate_defined
 from tests.lowering.attention_cases import FLOATS, SIDES, Backward, Case, drawn_case, values_for
 from tests.lowering.drawn_kernels import Drawing
@@ -55,7 +55,7 @@ from tests.sampled import sampled
 
 pytest.importorskip("triton", reason="Triton is not installed")
 Array = np.ndarray[Any, Any]
-EACH = Options(rounding=Rounding.EACH)
+EACH = EmitOptions(rounding=Rounding.EACH)
 
 
 def check(
@@ -64,7 +64,7 @@ def check(
     values: dict[str, Array],
     interpreter: Runner,
     what: str,
-    options: Callable[[Kernel], Options] = lambda _: Options(),
+    options: Callable[[Kernel], EmitOptions] = lambda _: EmitOptions(),
 ) -> Plan:
     """Run the plan kernel by kernel; each beside the NumPy execution of its scalars, the results beside the definition."""
     planned = plan(given.program(), computes=can_emit)
@@ -118,12 +118,12 @@ def drawn(seed: int) -> tuple[Drawing, Statistics | Chain]:
 
     def made(outside: float) -> Scalar:
         value = drawing.scalar(accumulator, places, 2, [Result(dot.name, accumulator) for dot in dots])
-        return Choose(bounds, value, Number(outside, accumulator), accumulator) if bounds else value
+        return Choose(bounds, value, ScalarConstant(outside, accumulator), accumulator) if bounds else value
 
     def stored(name: str, own: tuple[Loop, ...]) -> Store:
         value: Scalar = Result(name, accumulator)
         if chance(0.4):
-            value = Apply(get_op("stablehlo.add"), (value, drawing.scalar(accumulator, own, 1, [])), accumulator)
+            value = ScalarOp(get_op("stablehlo.add"), (value, drawing.scalar(accumulator, own, 1, [])), accumulator)
         return drawing.store(value, own)
 
     common = (f"k{seed}", batch, rows, summed, tuple(dots))
@@ -139,16 +139,16 @@ def drawn(seed: int) -> tuple[Drawing, Statistics | Chain]:
     return drawing, Chain(*common, tuple(sums), accumulator, low, high, tuple(stored(each.name, (*at, *each.n)) for each in sums))
 
 
-def _drawn_ends(drawing: Drawing, row: Loop, inner: Loop) -> tuple[Dim | None, Dim | None, tuple[Bound, ...]]:
+def _drawn_ends(drawing: Drawing, row: Loop, inner: Loop) -> tuple[Dim | None, Dim | None, tuple[InBounds, ...]]:
     """Ends along `inner` for each `row`, and the condition that they say."""
     if drawing.chance(0.5):
         return None, None, ()
     low = add(row.index, int(drawing.draw.integers(-20, 6))) if drawing.chance(0.5) else None
     high = add(row.index, int(drawing.draw.integers(-2, 20))) if low is None or drawing.chance(0.3) else None
-    return low, high, (Bound(inner.index, 0 if low is None else low, inner.extent if high is None else high),)
+    return low, high, (InBounds(inner.index, 0 if low is None else low, inner.extent if high is None else high),)
 
 
-def check_drawn(seed: int, options: Options, interpreter: Runner) -> None:
+def check_drawn(seed: int, options: EmitOptions, interpreter: Runner) -> None:
     drawing, kernel = drawn(seed)
     planned = Plan(drawing.buffers, (kernel,), (), ())
     for name, (value, expected) in run(kernel, planned, drawing.values, drawing.binding, interpreter, options).items():
@@ -225,7 +225,7 @@ def sums_alike(dtype: DType) -> bool:
 def test_a_weight_of_one_lets_no_gradient_through(dtype: DType, alone: bool, interpreter: Runner) -> None:
     """Where one score is far above all others the mean of what reached the weights is what reached that one, to the bit: on huge inputs
     the rounding of a sum in another order would be a huge gradient where there is none."""
-    if isinstance(interpreter, Interpreter) and not sums_alike(dtype):
+    if isinstance(interpreter, TritonInterpreter) and not sums_alike(dtype):
         pytest.skip("NumPy's sums depend on the shape of the matrices on this processor")
     for sizes in ((40, 56, 16), (70, 33, 24), (5, 7, 8)):
         given = Backward(Case((2,), (3,), *sizes, 40, dtype, "causal" if sizes[0] == 40 else "none"), alone)
@@ -347,7 +347,7 @@ def test_what_is_read_in_many_tiles_is_made_once(side: str) -> None:
     assert len(made) == 2
     for kernel in made:
         again = [dot.rhs for dot in kernel.dots] + [each.value for each in (kernel.sums if isinstance(kernel, Chain) else ())]
-        assert not any(isinstance(item, Apply) for item in scalars(*again)), kernel.name
+        assert not any(isinstance(item, ScalarOp) for item in scalars(*again)), kernel.name
 
 
 def gradient(side: str, *operands: Term) -> Term:

@@ -15,8 +15,8 @@ from coset.ir.types import BF16, F16, F32, DType
 from coset.lowering.kernels.kernel import Attention, Chain, Kernel, Plan, Statistics
 from coset.lowering.planning.plan import plan
 from coset.lowering.triton.alternatives import MOST, alternatives
-from coset.lowering.triton.choice import Choice
-from coset.lowering.triton.source import Emission, Options, can_emit, emit, kernel_source
+from coset.lowering.triton.choice import KernelChoice
+from coset.lowering.triton.source import EmitOptions, EmittedKernel, can_emit, emit, kernel_source
 from tests.lowering.attention_cases import Backward, Case, drawn_case, values_for
 from tests.lowering.test_triton_attention_copies import assert_alike
 from tests.lowering.test_triton_copies import HOPPER, copied
@@ -29,12 +29,12 @@ Array = np.ndarray[Any, Any]
 PER_BATCH, BATCHES = 8, 5
 
 
-def chosen(kernel: Kernel, m: int, n: int, bulk: int = 1) -> Options:
+def chosen(kernel: Kernel, m: int, n: int, bulk: int = 1) -> EmitOptions:
     """These tiles, by bulk copies where nothing else is said; of other kernels than attention's the default."""
     if not isinstance(kernel, Attention | Statistics | Chain):
-        return Options()
+        return EmitOptions()
     splits = (("SPLITS", 1),) if isinstance(kernel, Attention) else ()
-    return Options(choice=Choice((("BLOCK_M", m), ("BLOCK_N", n), *splits, ("BULK", bulk)), 4, 2))
+    return EmitOptions(choice=KernelChoice((("BLOCK_M", m), ("BLOCK_N", n), *splits, ("BULK", bulk)), 4, 2))
 
 
 def drawn(seed: int) -> tuple[Backward, dict[str, int], tuple[int, int]]:
@@ -115,11 +115,11 @@ def gradients(width: int, dtype: DType = F16, mask: str = "causal", *, length: i
     return plan(Backward(case, alone=True).program(), computes=can_emit)
 
 
-def defaults(made: Plan, options: Options = HOPPER) -> list[tuple[int | None, int]]:
+def defaults(made: Plan, options: EmitOptions = HOPPER) -> list[tuple[int | None, int]]:
     """What the choice of each kernel says of copies, and its stages."""
     found = []
     for kernel in made.kernels:
-        emission: Emission = emit(kernel, made, options=options)
+        emission: EmittedKernel = emit(kernel, made, options=options)
         assert emission.choice is not None
         bulk = dict(emission.choice.numbers).get("BULK")
         assert bool(copied(emission)) == bool(bulk), "what a choice says is what is emitted"
@@ -131,7 +131,7 @@ def test_the_default_of_targets_with_copies() -> None:
     assert defaults(gradients(64)) == defaults(gradients(128, mask="additive")) == [(1, 3)] * 3
     assert defaults(gradients(256)) == [(0, 2)] * 3, "fewer rows than a wgmma has"
     assert defaults(gradients(128), replace(HOPPER, bulk=101376))[-1] == (0, 2), "shared memory holds one block"
-    assert defaults(gradients(64, F32)) == defaults(gradients(64), Options()) == [(None, 2)] * 3
+    assert defaults(gradients(64, F32)) == defaults(gradients(64), EmitOptions()) == [(None, 2)] * 3
     assert defaults(gradients(20)) == [(None, 2)] * 3, "rows of 40 bytes"
 
 
@@ -139,7 +139,7 @@ def test_forms_race_each_other() -> None:
     made = gradients(64)
     for kernel in made.kernels:
         assert isinstance(kernel, Statistics | Chain)
-        for options, forms in ((HOPPER, {0, 1}), (Options(), {None})):
+        for options, forms in ((HOPPER, {0, 1}), (EmitOptions(), {None})):
             choice = emit(kernel, made, options=options).choice
             assert choice is not None
             found = alternatives(kernel, choice, options, {})

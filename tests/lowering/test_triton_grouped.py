@@ -14,10 +14,10 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.types import BF16, DTYPES, F32, F64, I32, I64, DType
-from coset.lowering.kernels.kernel import Apply, Grouped, Library, Load, Plan, Result, Scalar
+from coset.lowering.kernels.kernel import Grouped, Library, Load, Plan, Result, Scalar, ScalarOp
 from coset.lowering.planning.kinds import wide
 from coset.lowering.planning.plan import plan
-from coset.lowering.triton.source import Options, Rounding, can_emit, emit, kernel_source
+from coset.lowering.triton.source import EmitOptions, Rounding, can_emit, emit, kernel_source
 from coset.rules.definition import evaluate_defined
 from tests.lowering import plan_cases
 from tests.lowering.drawn_kernels import Drawing
@@ -25,7 +25,7 @@ from tests.lowering.plan_cases import x_
 from tests.lowering.triton_cases import assert_near, run
 
 pytest.importorskip("triton", reason="Triton is not installed")
-EACH = Options(rounding=Rounding.EACH)
+EACH = EmitOptions(rounding=Rounding.EACH)
 KINDS = tuple(DTYPES[name] for name in ("f32", "f32", "f16", "bf16", "f64"))
 
 
@@ -46,7 +46,7 @@ def drawn(seed: int) -> tuple[Drawing, Grouped]:
     accumulator = wide(dtype)
     result: Scalar = Result("sum", accumulator)
     if drawing.chance(0.5):
-        result = Apply(get_op("stablehlo.add"), (result, drawing.scalar(accumulator, (m, n), 1, [])), accumulator)
+        result = ScalarOp(get_op("stablehlo.add"), (result, drawing.scalar(accumulator, (m, n), 1, [])), accumulator)
     stores = (drawing.store(result, (m, n)),)
     return drawing, Grouped(f"k{seed}", (each,), (m,), (n,), (k,), Load("keys", (m.index,), I32), lhs, rhs, accumulator, stores)
 

@@ -13,10 +13,10 @@ from coset.backends.triton_runtime import Runner
 from coset.ir.dims import Dim, symbol
 from coset.ir.program import Program
 from coset.ir.types import BF16, F16, F32, F64, DType
-from coset.lowering.kernels.kernel import Apply, Fold, Load, Loop, Number, Plan, Product, Result, Rows, Store
+from coset.lowering.kernels.kernel import ColumnFold, Load, Loop, Plan, Product, Result, Rows, ScalarConstant, ScalarOp, Store
 from coset.lowering.planning.plan import plan
 from coset.lowering.triton.online import with_reciprocals
-from coset.lowering.triton.source import Options, Rounding, can_emit, emit
+from coset.lowering.triton.source import EmitOptions, Rounding, can_emit, emit
 from tests.lowering import plan_numpy
 from tests.lowering.plan_cases import fold, softmax_of, x_
 from tests.lowering.test_triton_rows import apply, layer_norm, softmax
@@ -37,14 +37,14 @@ def variance(rows: Dim, columns: Dim, dtype: DType) -> tuple[Rows, Plan]:
     """Two sums: of x, and of the squares of x - c, where c is a thousandth of the first."""
     i, j = Loop("loop:i", rows), Loop("loop:j", columns)
     x = Load("x", (i.index, j.index), dtype)
-    off = apply("subtract", x, apply("multiply", Result("total", dtype), Number(0.0009765625, dtype), dtype=dtype), dtype=dtype)
-    folds = Fold("total", "add", x, dtype), Fold("squares", "add", apply("multiply", off, off, dtype=dtype), dtype)
+    off = apply("subtract", x, apply("multiply", Result("total", dtype), ScalarConstant(0.0009765625, dtype), dtype=dtype), dtype=dtype)
+    folds = ColumnFold("total", "add", x, dtype), ColumnFold("squares", "add", apply("multiply", off, off, dtype=dtype), dtype)
     kernel = Rows("variance", (i,), (j,), folds, (Store("y", (i.index,), Result("squares", dtype)),), (), ("reduce",))
     base = softmax(rows, columns, dtype)[1].buffers
     return kernel, Plan({"x": base["x"], "y": replace(base["y"], shape=(rows,))}, (kernel,), (), ())
 
 
-def passes(kernel: Rows, made: Plan, options: Options | None = None) -> int:
+def passes(kernel: Rows, made: Plan, options: EmitOptions | None = None) -> int:
     return emit(kernel, made, options=options).source.count(" in range(0, ")
 
 
@@ -52,7 +52,7 @@ def test_passes_over_a_long_row() -> None:
     n = symbol("n")
     assert passes(*softmax(4, n)) == passes(*softmax(4, 50000)) == passes(*layer_norm(4, 50000)) == 2
     assert passes(*logsumexp(4, n)) == passes(*variance(4, n, F64)) == 1
-    assert passes(*softmax(4, n), Options(rounding=Rounding.EACH)) == 3  # to the bit
+    assert passes(*softmax(4, n), EmitOptions(rounding=Rounding.EACH)) == 3  # to the bit
     assert passes(*softmax(4, 4096)) == 0  # held in registers
 
 
@@ -144,16 +144,16 @@ def test_a_softmax_divides_once_for_each_row() -> None:
         kernel, made = softmax(64, columns)
         top = Result("top", F32)
         (store,) = with_reciprocals(kernel).element_stores
-        assert isinstance(store.value, Apply) and store.value.op.name == "stablehlo.multiply"
+        assert isinstance(store.value, ScalarOp) and store.value.op.name == "stablehlo.multiply"
         assert "tl.div_rn(1.0, total)" in emit(kernel, made).source
-        assert "tl.div_rn(exponential" in emit(kernel, made, options=Options(rounding=Rounding.EACH)).source
+        assert "tl.div_rn(exponential" in emit(kernel, made, options=EmitOptions(rounding=Rounding.EACH)).source
         other = replace(kernel, folds=(kernel.folds[0], replace(kernel.folds[1], value=kernel.folds[0].value)))
         assert with_reciprocals(other) is other, "a sum of the values themselves"
         again = replace(
             kernel, element_stores=(replace(kernel.element_stores[0], value=apply("divide", kernel.element_stores[0].value, top)),)
         )
         (both,) = with_reciprocals(again).element_stores
-        assert isinstance(both.value, Apply) and both.value.op.name == "stablehlo.divide" and both.value.operands == (store.value, top)
+        assert isinstance(both.value, ScalarOp) and both.value.op.name == "stablehlo.divide" and both.value.operands == (store.value, top)
         largest = replace(kernel, folds=(replace(kernel.folds[0], combiner="minimum"), kernel.folds[1]))
         assert with_reciprocals(largest) is largest, "about the least, which overflows"
 

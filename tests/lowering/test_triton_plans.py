@@ -16,7 +16,7 @@ from coset.ir.term import input_term, make
 from coset.ir.types import F32, I32, I64, TensorType
 from coset.lowering.kernels.kernel import Computed, Library
 from coset.lowering.planning.plan import Plan, plan
-from coset.lowering.triton.source import Options, Rounding, can_emit, emit, kernel_source, module_source, refusal
+from coset.lowering.triton.source import EmitOptions, Rounding, can_emit, emit, kernel_source, module_source, refusal
 from coset.rules.definition import evaluate_defined
 from tests.lowering import drawn_programs, plan_numpy
 from tests.lowering.golden_texts import read_as_golden
@@ -25,7 +25,7 @@ from tests.lowering.triton_cases import assert_near, run
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
-EACH = Options(rounding=Rounding.EACH)
+EACH = EmitOptions(rounding=Rounding.EACH)
 
 
 def check(program: Any, feeds: dict[str, Any], interpreter: Runner, what: str, made: Plan | None = None) -> None:

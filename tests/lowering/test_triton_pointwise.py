@@ -10,8 +10,8 @@ from coset.backends.triton_runtime import Runner
 from coset.ir.dims import ceildiv, evaluate, multiply, product, subtract, symbol
 from coset.ir.op import get_op
 from coset.ir.types import BF16, DTYPES, F16, F32, I32
-from coset.lowering.kernels.kernel import Apply, Bound, Buffer, Choose, Load, Loop, Plan, Pointwise, Scalar, Store
-from coset.lowering.triton.source import Options, Rounding, emit, kernel_source
+from coset.lowering.kernels.kernel import Buffer, Choose, InBounds, Load, Loop, Plan, Pointwise, Scalar, ScalarOp, Store
+from coset.lowering.triton.source import EmitOptions, Rounding, emit, kernel_source
 from tests.lowering.drawn_kernels import EXTENTS, Drawing
 from tests.lowering.triton_cases import assert_near, assert_same, run
 from tests.sampled import sampled
@@ -36,7 +36,7 @@ def test_drawn_kernels(batch: int, interpreter: Runner) -> None:
     for seed in range(batch * 25, batch * 25 + 25):
         drawing, kernel = drawn(seed)
         plan = Plan(drawing.buffers, (kernel,), (), ())
-        found = run(kernel, plan, drawing.values, drawing.binding, interpreter, Options(rounding=Rounding.EACH))
+        found = run(kernel, plan, drawing.values, drawing.binding, interpreter, EmitOptions(rounding=Rounding.EACH))
         for name, (value, expected) in found.items():
             assert_same(value, expected, drawing.buffers[name].dtype, f"seed {seed}, {name}")
 
@@ -45,9 +45,9 @@ def chain(dtype_name: str, extent: int) -> tuple[Pointwise, dict[str, Buffer]]:
     """(x + y) * y - x."""
     dtype, loop = DTYPES[dtype_name], Loop("loop:i", extent)
     x, y = (Load(name, (loop.index,), dtype) for name in "xy")
-    total = Apply(get_op("stablehlo.add"), (x, y), dtype)
-    product = Apply(get_op("stablehlo.multiply"), (total, y), dtype)
-    value = Apply(get_op("stablehlo.subtract"), (product, x), dtype)
+    total = ScalarOp(get_op("stablehlo.add"), (x, y), dtype)
+    product = ScalarOp(get_op("stablehlo.multiply"), (total, y), dtype)
+    value = ScalarOp(get_op("stablehlo.subtract"), (product, x), dtype)
     roles = {"x": "input", "y": "input", "z": "output"}
     buffers = {name: Buffer(name, dtype, (extent,), role) for name, role in roles.items()}
     return Pointwise("chain", (loop,), (Store("z", (loop.index,), value),), ("add", "multiply", "subtract")), buffers
@@ -102,7 +102,7 @@ def test_a_permutation_of_four_dims(interpreter: Runner) -> None:
     """[b, c, h, w] read as [b, h, w, c], with a bias along c."""
     b, h, w, c = (Loop(f"loop:{name}", size) for name, size in zip("bhwc", (2, 5, 7, 33), strict=True))
     x = Load("x", (b.index, c.index, h.index, w.index), F32)
-    value = Apply(get_op("stablehlo.add"), (x, Load("bias", (c.index,), F32)), F32)
+    value = ScalarOp(get_op("stablehlo.add"), (x, Load("bias", (c.index,), F32)), F32)
     store = Store("y", (b.index, h.index, w.index, c.index), value)
     kernel = Pointwise("permuted", (b, h, w, c), (store,), ("transpose", "add"))
     shapes = {"x": (2, 33, 5, 7), "bias": (33,), "y": (2, 5, 7, 33)}
@@ -141,9 +141,9 @@ def test_the_side_that_is_not_chosen_is_not_read(far: str, interpreter: Runner) 
     """Elsewhere its address is 2^40 elements off: to read it would end the process."""
     loop = Loop("loop:i", 6)
     sides = {"near": Load("near", (loop.index,), F32), "far": Load("far", (subtract(loop.index, 5),), F32)}
-    bound = Bound(loop.index, 5, 6) if far == "inside" else Bound(loop.index, 0, 5)
+    bound = InBounds(loop.index, 5, 6) if far == "inside" else InBounds(loop.index, 0, 5)
     first, second = ("far", "near") if far == "inside" else ("near", "far")
-    doubled = Apply(get_op("stablehlo.add"), (sides[second], sides[second]), F32)
+    doubled = ScalarOp(get_op("stablehlo.add"), (sides[second], sides[second]), F32)
     kernel = Pointwise("joined", (loop,), (Store("y", (loop.index,), Choose((bound,), sides[first], doubled, F32)),))
     buffers = {"near": Buffer("near", F32, (6,), "input"), "far": Buffer("far", F32, (1,), "input", (2**40,))}
     plan = Plan({**buffers, "y": Buffer("y", F32, (6,), "output")}, (kernel,), (), ())

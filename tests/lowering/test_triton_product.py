@@ -11,15 +11,15 @@ from coset.dialects.hub.scalars import cast
 from coset.ir.dims import Dim, evaluate, product, symbol
 from coset.ir.op import get_op
 from coset.ir.types import BF16, DTYPES, F16, F32, F64, I8, I32, DType
-from coset.lowering.kernels.kernel import Apply, Buffer, Load, Loop, Number, Plan, Product, Result, Scalar, Store
-from coset.lowering.triton.source import Options, Rounding, emit, kernel_source
+from coset.lowering.kernels.kernel import Buffer, Load, Loop, Plan, Product, Result, Scalar, ScalarConstant, ScalarOp, Store
+from coset.lowering.triton.source import EmitOptions, Rounding, emit, kernel_source
 from coset.lowering.triton.tiling import choose_tiling, unit_of
 from tests.lowering.drawn_kernels import Drawing
 from tests.lowering.triton_cases import assert_near, assert_same, run
 from tests.sampled import sampled
 
 pytest.importorskip("triton", reason="Triton is not installed")
-EACH = Options(rounding=Rounding.EACH)
+EACH = EmitOptions(rounding=Rounding.EACH)
 KINDS = tuple(DTYPES[name] for name in ("f32", "f32", "f16", "bf16", "f64", "i8", "i8", "i32", "f8e4m3fn", "f8e5m2"))
 SIZES = (1, 2, 3, 5, 8, 17, 33)
 
@@ -31,7 +31,7 @@ def wide(dtype: DType) -> DType:
 def widened(value: Scalar, accumulator: DType) -> Scalar:
     """The scalar as a dtype that a sum in `accumulator` takes: integers as they accumulate."""
     if accumulator is I32 and value.dtype is not I32:
-        return Apply(get_op("stablehlo.convert"), (value,), I32, (("dtype", I32),))
+        return ScalarOp(get_op("stablehlo.convert"), (value,), I32, (("dtype", I32),))
     return value
 
 
@@ -50,7 +50,7 @@ def drawn(seed: int, kinds: tuple[DType, ...] = KINDS) -> tuple[Drawing, Product
     seen: list[Scalar] = [Result("sum", accumulator)]
     result: Scalar = seen[0]
     if drawing.chance(0.7):
-        result = Apply(get_op("stablehlo.add"), (result, drawing.scalar(accumulator, (*batch, *m, *n), 1, seen)), accumulator)
+        result = ScalarOp(get_op("stablehlo.add"), (result, drawing.scalar(accumulator, (*batch, *m, *n), 1, seen)), accumulator)
     stores = [drawing.store(result, (*batch, *m, *n))]
     if drawing.chance(0.3):
         stores.append(drawing.store(drawing.scalar(drawing.dtype(), (*batch, *m, *n), 2, seen), (*batch, *m, *n)))
@@ -75,7 +75,7 @@ def matmul(m: Dim, n: Dim, k: Dim, dtype: DType, *, result: DType | None = None)
     accumulator, result = wide(dtype), result or wide(dtype)
     x, w = Load("x", (rows.index, depth.index), dtype), Load("w", (depth.index, columns.index), dtype)
     total: Scalar = Result("sum", accumulator)
-    total = total if result is accumulator else Apply(get_op("stablehlo.convert"), (total,), result, (("dtype", result),))
+    total = total if result is accumulator else ScalarOp(get_op("stablehlo.convert"), (total,), result, (("dtype", result),))
     stores = (Store("y", (rows.index, columns.index), total),)
     kernel = Product("matmul", (), (rows,), (columns,), (depth,), x, w, accumulator, stores, ("dot_general",))
     shapes = {"x": ((m, k), dtype), "w": ((k, n), dtype), "y": ((m, n), result)}
@@ -134,13 +134,13 @@ def test_dequantized_weights_with_bias_and_activation(interpreter: Runner) -> No
     """y = relu(x @ (f16(q) * scale) + b), x in f16: the weight is scaled and rounded in front of the product."""
     m, n, k = Loop("loop:m", 19), Loop("loop:n", 35), Loop("loop:k", 50)
 
-    def apply(name: str, *sides: Scalar, dtype: DType) -> Apply:
-        return Apply(get_op(f"stablehlo.{name}"), sides, dtype, (("dtype", dtype),) if name == "convert" else ())
+    def apply(name: str, *sides: Scalar, dtype: DType) -> ScalarOp:
+        return ScalarOp(get_op(f"stablehlo.{name}"), sides, dtype, (("dtype", dtype),) if name == "convert" else ())
 
     weight = apply("convert", Load("q", (n.index, k.index), I8), dtype=F16)
     scaled = apply("multiply", weight, Load("scale", (n.index,), F16), dtype=F16)
     total = apply("add", Result("sum", F32), Load("b", (n.index,), F32), dtype=F32)
-    value = apply("convert", apply("maximum", total, Number(0.0, F32), dtype=F32), dtype=F16)
+    value = apply("convert", apply("maximum", total, ScalarConstant(0.0, F32), dtype=F32), dtype=F16)
     x = Load("x", (m.index, k.index), F16)
     kernel = Product("linear", (), (m,), (n,), (k,), x, scaled, F32, (Store("y", (m.index, n.index), value),), ("dot_general",))
     shapes = {"x": ((19, 50), F16), "q": ((35, 50), I8), "scale": ((35,), F16), "b": ((35,), F32), "y": ((19, 35), F16)}
@@ -163,7 +163,7 @@ def test_the_unit_holds_what_it_is_given() -> None:
 def test_conversions_that_lose_nothing_are_left_out() -> None:
     m, n, k = Loop("loop:m", 64), Loop("loop:n", 64), Loop("loop:k", 64)
     convert = get_op("stablehlo.convert")
-    lhs, rhs = [Apply(convert, (Load(name, index, BF16),), F32, (("dtype", F32),)) for name, index in
+    lhs, rhs = [ScalarOp(convert, (Load(name, index, BF16),), F32, (("dtype", F32),)) for name, index in
              (("x", (m.index, k.index)), ("w", (k.index, n.index)))]  # fmt: skip
     kernel = Product("matmul", (), (m,), (n,), (k,), lhs, rhs, F32, (Store("y", (m.index, n.index), Result("sum", F32)),))
     plan = Plan({name: Buffer(name, F32 if name == "y" else BF16, (64, 64), "input") for name in "xwy"}, (kernel,), (), ())
@@ -173,7 +173,7 @@ def test_conversions_that_lose_nothing_are_left_out() -> None:
 def test_f32_is_multiplied_in_full_unless_tf32_is_allowed() -> None:
     kernel, plan = matmul(64, 64, 64, F32)
     assert 'input_precision="ieee"' in emit(kernel, plan).source
-    assert 'input_precision="tf32"' in emit(kernel, plan, options=Options(tf32=True)).source
+    assert 'input_precision="tf32"' in emit(kernel, plan, options=EmitOptions(tf32=True)).source
 
 
 def test_tf32_is_rounded_to_ten_bits(interpreter: Runner) -> None:
@@ -181,7 +181,7 @@ def test_tf32_is_rounded_to_ten_bits(interpreter: Runner) -> None:
     kernel, plan = matmul(32, 32, 64, F32)
     draw = np.random.default_rng(8)
     values = {name: draw.normal(size=(32, 64) if name == "x" else (64, 32)).astype(np.float32) for name in "xw"}
-    tf32, full = (run(kernel, plan, values, {}, interpreter, Options(tf32=allowed))["y"][0] for allowed in (True, False))
+    tf32, full = (run(kernel, plan, values, {}, interpreter, EmitOptions(tf32=allowed))["y"][0] for allowed in (True, False))
     exact = values["x"].astype(np.float64) @ values["w"].astype(np.float64)
     scale = np.abs(values["x"]).astype(np.float64) @ np.abs(values["w"])
     assert np.all(np.abs(tf32 - exact) <= 2.0**-10 * scale) and np.all(np.abs(full - exact) <= 64 * 2.0**-23 * scale)
@@ -189,10 +189,10 @@ def test_tf32_is_rounded_to_ten_bits(interpreter: Runner) -> None:
 
 
 def test_k_is_split_where_the_grid_is_small() -> None:
-    few = choose_tiling(16, 16, 65536, 1, BF16, Options())
+    few = choose_tiling(16, 16, 65536, 1, BF16, EmitOptions())
     assert few.splits == 32 and few.chunk * few.splits >= 65536 and few.chunk % few.k == 0
-    assert choose_tiling(4096, 4096, 65536, 1, BF16, Options()).splits == 1
-    assert choose_tiling(16, 16, symbol("k"), 1, BF16, Options()).splits == 1
+    assert choose_tiling(4096, 4096, 65536, 1, BF16, EmitOptions()).splits == 1
+    assert choose_tiling(16, 16, symbol("k"), 1, BF16, EmitOptions()).splits == 1
 
 
 def test_the_text_of_a_matmul() -> None:

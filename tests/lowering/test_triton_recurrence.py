@@ -16,7 +16,7 @@ from coset.ir.types import BF16, F16, F32, I32, DType
 from coset.lowering.kernels.kernel import Library, Plan, Recurrence
 from coset.lowering.planning.plan import plan
 from coset.lowering.planning.recurrence_products import lighter_loops
-from coset.lowering.triton.source import Options, Rounding, can_emit, emit, kernel_source
+from coset.lowering.triton.source import EmitOptions, Rounding, can_emit, emit, kernel_source
 from coset.rules.definition import evaluate_defined
 from tests.lowering.drawn_recurrences import Drawn, drawn
 from tests.lowering.plan_cases import CASES, op, recurrence, x_
@@ -26,7 +26,7 @@ from tests.lowering.triton_cases import assert_same, run
 from tests.sampled import sampled
 
 pytest.importorskip("triton", reason="Triton is not installed")
-EACH = Options(rounding=Rounding.EACH)
+EACH = EmitOptions(rounding=Rounding.EACH)
 
 
 def planned(given: Drawn) -> tuple[dict[str, np.ndarray], Plan]:

@@ -10,8 +10,21 @@ from coset.backends.triton_runtime import Runner
 from coset.ir.dims import Dim, evaluate, product, symbol
 from coset.ir.op import get_op
 from coset.ir.types import BF16, BOOL, DTYPES, F16, F32, I32, DType
-from coset.lowering.kernels.kernel import Apply, Buffer, Fold, IndexValue, Load, Loop, Number, Plan, Result, Rows, Scalar, Store
-from coset.lowering.triton.source import Options, Rounding, emit, kernel_source
+from coset.lowering.kernels.kernel import (
+    Buffer,
+    ColumnFold,
+    IndexValue,
+    Load,
+    Loop,
+    Plan,
+    Result,
+    Rows,
+    Scalar,
+    ScalarConstant,
+    ScalarOp,
+    Store,
+)
+from coset.lowering.triton.source import EmitOptions, Rounding, emit, kernel_source
 from tests.lowering.drawn_kernels import EXTENTS, Drawing
 from tests.lowering.triton_cases import assert_near, assert_same, run
 from tests.sampled import sampled
@@ -28,7 +41,7 @@ def drawn(seed: int) -> tuple[Drawing, Rows]:
     columns = drawing.loops("c", int(draw.integers(1, 3)), extents=(*extents, 40))
     while evaluate(product(loop.extent for loop in (*rows, *columns)), drawing.binding) > 1500:
         rows, columns = rows[1:], columns if rows else columns[1:]
-    folds: list[Fold] = []
+    folds: list[ColumnFold] = []
     seen: list[Scalar] = []
     once: list[Scalar] = []
     for place in range(int(draw.integers(1, 4))):
@@ -37,7 +50,7 @@ def drawn(seed: int) -> tuple[Drawing, Rows]:
         words += ["maximum", "minimum", *(["add", "multiply"] if drawing.tame or dtype.kind != "float" else [])]
         value = drawing.scalar(dtype, (*rows, *columns), int(draw.integers(0, 3)), seen)
         wide = F32 if dtype.kind == "float" and dtype.bits < 32 else dtype
-        folds.append(Fold(f"fold{place}", str(draw.choice(words)), value, wide))
+        folds.append(ColumnFold(f"fold{place}", str(draw.choice(words)), value, wide))
         result = Result(f"fold{place}", wide)
         seen.append(result)
         once.append(result)
@@ -51,7 +64,7 @@ def drawn(seed: int) -> tuple[Drawing, Rows]:
 def test_drawn_kernels(batch: int, interpreter: Runner) -> None:
     for seed in range(batch * 25, batch * 25 + 25):
         drawing, kernel = drawn(seed)
-        options = Options(rounding=Rounding.EACH, processors=1 + seed % 4 // 3 * 131)  # with few processors, tiles have more rows
+        options = EmitOptions(rounding=Rounding.EACH, processors=1 + seed % 4 // 3 * 131)  # with few processors, tiles have more rows
         found = run(kernel, Plan(drawing.buffers, (kernel,), (), ()), drawing.values, drawing.binding, interpreter, options)
         for name, (value, expected) in found.items():
             dtype = drawing.buffers[name].dtype
@@ -73,8 +86,8 @@ def assert_equal(found: np.ndarray, expected: np.ndarray, dtype: DType, what: st
 # ---------------------------------------------------------------- what programs are made of
 
 
-def apply(name: str, *operands: Scalar, dtype: DType = F32, **attributes: object) -> Apply:
-    return Apply(get_op(f"stablehlo.{name}"), operands, dtype, tuple(attributes.items()))
+def apply(name: str, *operands: Scalar, dtype: DType = F32, **attributes: object) -> ScalarOp:
+    return ScalarOp(get_op(f"stablehlo.{name}"), operands, dtype, tuple(attributes.items()))
 
 
 def softmax(rows: Dim, columns: Dim, dtype: DType = F32) -> tuple[Rows, Plan]:
@@ -84,7 +97,7 @@ def softmax(rows: Dim, columns: Dim, dtype: DType = F32) -> tuple[Rows, Plan]:
     raised = apply("exponential", apply("subtract", x, Result("top", F32)))
     share = apply("divide", raised, Result("total", F32))
     share = share if dtype is F32 else apply("convert", share, dtype=dtype)
-    folds = Fold("top", "maximum", x, F32), Fold("total", "add", raised, F32)
+    folds = ColumnFold("top", "maximum", x, F32), ColumnFold("total", "add", raised, F32)
     kernel = Rows("softmax", (i,), (j,), folds, (), (Store("y", (i.index, j.index), share),), ("softmax",))
     return kernel, Plan({name: Buffer(name, dtype, (rows, columns), "input") for name in "xy"}, (kernel,), (), ())
 
@@ -92,10 +105,10 @@ def softmax(rows: Dim, columns: Dim, dtype: DType = F32) -> tuple[Rows, Plan]:
 def layer_norm(rows: Dim, columns: int) -> tuple[Rows, Plan]:
     i, j = Loop("loop:i", rows), Loop("loop:j", columns)
     x = Load("x", (i.index, j.index), F32)
-    mean = apply("divide", Result("total", F32), Number(float(columns), F32))
+    mean = apply("divide", Result("total", F32), ScalarConstant(float(columns), F32))
     off = apply("subtract", x, mean)
-    folds = Fold("total", "add", x, F32), Fold("squares", "add", apply("multiply", off, off), F32)
-    spread = apply("add", apply("divide", Result("squares", F32), Number(float(columns), F32)), Number(1e-5, F32))
+    folds = ColumnFold("total", "add", x, F32), ColumnFold("squares", "add", apply("multiply", off, off), F32)
+    spread = apply("add", apply("divide", Result("squares", F32), ScalarConstant(float(columns), F32)), ScalarConstant(1e-5, F32))
     scaled = apply("multiply", apply("multiply", off, apply("rsqrt", spread)), Load("w", (j.index,), F32))
     stores = (Store("mean", (i.index,), mean),), (Store("y", (i.index, j.index), apply("add", scaled, Load("b", (j.index,), F32))),)
     kernel = Rows("layer_norm", (i,), (j,), folds, *stores, ("layer_norm",))
@@ -139,7 +152,7 @@ def test_what_is_not_finite(combiner: str, columns: int, interpreter: Runner) ->
     x = np.full((8, columns), {"maximum": -1.0, "minimum": 1.0, "add": 0.0, "multiply": 1.0}[combiner], np.float32)
     x[0, 3], x[1, 2], x[2, 1], x[3, :], x[4, :], x[5, ::2] = np.nan, np.inf, -np.inf, -0.0, np.nan, -0.0
     x[5, 1::2], x[6, :] = 0.0, -np.inf
-    fold = Fold("folded", combiner, Load("x", (i.index, j.index), F32), F32)
+    fold = ColumnFold("folded", combiner, Load("x", (i.index, j.index), F32), F32)
     kernel = Rows("fold", (i,), (j,), (fold,), (Store("y", (i.index,), Result("folded", F32)),), (), (combiner,))
     plan = Plan({"x": Buffer("x", F32, (8, columns), "input"), "y": Buffer("y", F32, (8,), "output")}, (kernel,), (), ())
     found, expected = run(kernel, plan, {"x": x}, {}, interpreter)["y"]
@@ -155,7 +168,7 @@ def test_what_is_not_finite(combiner: str, columns: int, interpreter: Runner) ->
 def test_empty_and_long_rows(dtype: str, combiner: str, columns: int, interpreter: Runner) -> None:
     kind = DTYPES[dtype]
     i, j = Loop("loop:i", 3), Loop("loop:j", columns)
-    fold = Fold("folded", combiner, Load("x", (i.index, j.index), kind), kind)
+    fold = ColumnFold("folded", combiner, Load("x", (i.index, j.index), kind), kind)
     kernel = Rows("fold", (i,), (j,), (fold,), (Store("y", (i.index,), Result("folded", kind)),), (), (combiner,))
     plan = Plan({"x": Buffer("x", kind, (3, columns), "input"), "y": Buffer("y", kind, (3,), "output")}, (kernel,), (), ())
     draw = np.random.default_rng(6)
@@ -168,7 +181,7 @@ def test_empty_and_long_rows(dtype: str, combiner: str, columns: int, interprete
 def test_columns_that_are_far_apart(rows: int, columns: int, interpreter: Runner) -> None:
     """A fold over the first dim: neighbours in memory are rows, so tiles have many of them."""
     i, j = Loop("loop:i", rows), Loop("loop:j", columns)
-    fold = Fold("total", "add", Load("x", (j.index, i.index), F32), F32)
+    fold = ColumnFold("total", "add", Load("x", (j.index, i.index), F32), F32)
     kernel = Rows("sums", (i,), (j,), (fold,), (Store("y", (i.index,), Result("total", F32)),), (), ("reduce",))
     plan = Plan({"x": Buffer("x", F32, (columns, rows), "input"), "y": Buffer("y", F32, (rows,), "output")}, (kernel,), (), ())
     (launch,) = emit(kernel, plan).launches
@@ -183,8 +196,8 @@ def test_argmax(interpreter: Runner) -> None:
     i, j = Loop("loop:i", 11), Loop("loop:j", 23)
     x = Load("x", (i.index, j.index), I32)
     is_top = apply("compare", x, Result("top", I32), dtype=BOOL, direction="EQ")
-    place = apply("select", is_top, IndexValue(j.index, I32), Number(23, I32), dtype=I32)
-    folds = Fold("top", "maximum", x, I32), Fold("place", "minimum", place, I32)
+    place = apply("select", is_top, IndexValue(j.index, I32), ScalarConstant(23, I32), dtype=I32)
+    folds = ColumnFold("top", "maximum", x, I32), ColumnFold("place", "minimum", place, I32)
     kernel = Rows("argmax", (i,), (j,), folds, (Store("y", (i.index,), Result("place", I32)),), (), ("argmax",))
     plan = Plan({"x": Buffer("x", I32, (11, 23), "input"), "y": Buffer("y", I32, (11,), "output")}, (kernel,), (), ())
     values = np.random.default_rng(3).integers(-5, 5, (11, 23)).astype(np.int32)

@@ -14,9 +14,9 @@ from coset.dialects.hub.scalars import cast, widen
 from coset.ir.op import Op, find_op, get_op
 from coset.ir.registry import all_ops
 from coset.ir.types import BOOL, DTYPES, DType
-from coset.lowering.kernels.kernel import Apply, Buffer, IndexValue, Load, Loop, Number, Plan, Pointwise, Scalar, Store
+from coset.lowering.kernels.kernel import Buffer, IndexValue, Load, Loop, Plan, Pointwise, Scalar, ScalarConstant, ScalarOp, Store
 from coset.lowering.triton.scalars import TYPES, filling, form_of, is_read_only, number, typed_number
-from coset.lowering.triton.source import Options, Rounding, can_emit
+from coset.lowering.triton.source import EmitOptions, Rounding, can_emit
 from tests.lowering.triton_cases import assert_near, assert_same, run
 
 pytest.importorskip("triton", reason="Triton is not installed")
@@ -26,7 +26,7 @@ FLOATS = tuple(name for name in NAMES if DTYPES[name].kind == "float")
 _EXACT = """negate abs sign floor ceil round_nearest_even round_nearest_afz sqrt not add subtract multiply divide remainder maximum minimum
     and or xor shift_left shift_right_logical shift_right_arithmetic is_finite is_nan is_inf compare select clamp convert"""
 EXACT = frozenset(_EXACT.split())
-EACH = Options(rounding=Rounding.EACH)
+EACH = EmitOptions(rounding=Rounding.EACH)
 
 
 def special(dtype: DType) -> np.ndarray[Any, Any]:
@@ -86,14 +86,14 @@ def test_ops_mean_what_the_hub_says(name: str, count: int, interpreter: Runner) 
         if can_emit(op.name, [dtype] * count + [result]):
             output = f"{op.name.split('.')[1]}{attributes.get('direction', '')}"
             buffers[output] = Buffer(output, result, (loop.extent,), "output")
-            stores.append(Store(output, (loop.index,), Apply(op, loads, result, tuple(attributes.items()))))
+            stores.append(Store(output, (loop.index,), ScalarOp(op, loads, result, tuple(attributes.items()))))
     kernel = Pointwise("ops", (loop,), tuple(stores))
     if not stores:
         assert count == 3 or dtype is BOOL
         return
     found = run(kernel, Plan(buffers, (kernel,), (), ()), operands, {}, interpreter, EACH)
     for store in stores:
-        assert isinstance(store.value, Apply)
+        assert isinstance(store.value, ScalarOp)
         op_name, (value, expected) = store.value.op.name.split(".")[1], found[store.buffer]
         if op_name in EXACT:
             assert_same(value, expected, store.value.dtype, f"{store.buffer} of {name}")
@@ -105,8 +105,8 @@ def test_ops_mean_what_the_hub_says(name: str, count: int, interpreter: Runner) 
                 assert (signs[0] == signs[1]).all(), f"{store.buffer} of {name}: {operands['x0'][zero]} gives zeros of another sign"
 
 
-@pytest.mark.parametrize("options", [Options(), EACH])
-def test_erf_is_near_everywhere(options: Options, interpreter: Runner) -> None:
+@pytest.mark.parametrize("options", [EmitOptions(), EACH])
+def test_erf_is_near_everywhere(options: EmitOptions, interpreter: Runner) -> None:
     """2 units in the last place of the result: in each binade and at each end of its two forms, and its limits without one."""
     draw = np.random.default_rng(3)
     drawn = draw.integers(0, 2**23, (254, 256)) + (np.arange(1, 255)[:, None] << 23)  # every exponent
@@ -114,7 +114,7 @@ def test_erf_is_near_everywhere(options: Options, interpreter: Runner) -> None:
     x = np.concatenate([drawn.astype(np.int32).view(np.float32).ravel(), dense.astype(np.float32), np.float32([0, 1e-40, np.inf, np.nan])])
     x = np.concatenate([x, -x])
     loop = Loop("loop:i", x.size)
-    erf = Apply(get_op("chlo.erf"), (Load("x", (loop.index,), DTYPES["f32"]),), DTYPES["f32"])
+    erf = ScalarOp(get_op("chlo.erf"), (Load("x", (loop.index,), DTYPES["f32"]),), DTYPES["f32"])
     kernel = Pointwise("erf", (loop,), (Store("y", (loop.index,), erf),))
     buffers = {key: Buffer(key, DTYPES["f32"], (loop.extent,), role) for key, role in (("x", "input"), ("y", "output"))}
     found, _ = run(kernel, Plan(buffers, (kernel,), (), ()), {"x": x}, {}, interpreter, options)["y"]
@@ -135,7 +135,7 @@ def test_conversions_mean_what_the_hub_says(name: str, interpreter: Runner) -> N
     stores = []
     for target in map(DTYPES.__getitem__, NAMES):
         buffers[f"to_{target}"] = Buffer(f"to_{target}", target, (loop.extent,), "output")
-        stores.append(Store(f"to_{target}", (loop.index,), Apply(op, (load,), target, (("dtype", target),))))
+        stores.append(Store(f"to_{target}", (loop.index,), ScalarOp(op, (load,), target, (("dtype", target),))))
     kernel = Pointwise("conversions", (loop,), tuple(stores))
     found = run(kernel, Plan(buffers, (kernel,), (), ()), {"x": values}, {}, interpreter)
     for store in stores:
@@ -158,11 +158,11 @@ def test_numbers_choices_and_indices(name: str, interpreter: Runner) -> None:
     buffers = {"x": Buffer("x", dtype, (loop.extent,), "input")}
     select, compare = find_op("stablehlo.select"), find_op("stablehlo.compare")
     assert select is not None and compare is not None
-    numbers = [Number(value.item(), dtype) for value in values[:: 2 if len(values) > 2 else 1]]
-    scalars: list[Scalar] = [Number(values[-1].item(), dtype), IndexValue(loop.index, dtype) if dtype is not BOOL else load]
+    numbers = [ScalarConstant(value.item(), dtype) for value in values[:: 2 if len(values) > 2 else 1]]
+    scalars: list[Scalar] = [ScalarConstant(values[-1].item(), dtype), IndexValue(loop.index, dtype) if dtype is not BOOL else load]
     for one in numbers:
-        chosen = Apply(compare, (load, one), BOOL, (("direction", "EQ"),))
-        scalars += [chosen, Apply(select, (chosen, one, load), dtype), Apply(select, (chosen, one, numbers[0]), dtype)]
+        chosen = ScalarOp(compare, (load, one), BOOL, (("direction", "EQ"),))
+        scalars += [chosen, ScalarOp(select, (chosen, one, load), dtype), ScalarOp(select, (chosen, one, numbers[0]), dtype)]
     stores = []
     for place, scalar in enumerate(scalars):
         buffers[f"y{place}"] = Buffer(f"y{place}", scalar.dtype, (loop.extent,), "output")
@@ -183,8 +183,8 @@ def test_the_same_bits_as_another_dtype(name: str, interpreter: Runner) -> None:
     stores = []
     for target in map(DTYPES.__getitem__, NAMES):
         if can_emit(convert.name, [source, target]):
-            bits = Apply(convert, (load,), target, (("dtype", target),))
-            for way, scalar in (("to", bits), ("minus", Apply(negate, (bits,), target))):
+            bits = ScalarOp(convert, (load,), target, (("dtype", target),))
+            for way, scalar in (("to", bits), ("minus", ScalarOp(negate, (bits,), target))):
                 buffers[f"{way}_{target}"] = Buffer(f"{way}_{target}", target, (loop.extent,), "output")
                 stores.append(Store(f"{way}_{target}", (loop.index,), scalar))
     assert stores or source is BOOL

@@ -14,11 +14,11 @@ from coset.dialects.hub.scalars import cast
 from coset.ir.dims import Dim, add, floordiv, mod, multiply, symbol
 from coset.ir.op import get_op
 from coset.ir.types import BF16, DTYPES, F16, F32, I32, DType
-from coset.lowering.kernels.kernel import Apply, Buffer, Grouped, Load, Loop, Pick, Plan, Product, Result, Scalar, Store
+from coset.lowering.kernels.kernel import Buffer, Grouped, Load, Loop, Pick, Plan, Product, Result, Scalar, ScalarOp, Store
 from coset.lowering.triton.alternatives import alternatives
-from coset.lowering.triton.choice import Choice
+from coset.lowering.triton.choice import KernelChoice
 from coset.lowering.triton.scales import without_scales
-from coset.lowering.triton.source import Options, Rounding, emit, kernel_source
+from coset.lowering.triton.source import EmitOptions, Rounding, emit, kernel_source
 from coset.pricing.plan_price import PlanPrices
 from coset.targets.target import get_target
 from tests.lowering.triton_cases import assert_near, assert_same, run
@@ -27,13 +27,13 @@ from tests.sampled import sampled
 pytest.importorskip("triton", reason="Triton is not installed")
 E4M3, E5M2, E8M0 = DTYPES["f8e4m3fn"], DTYPES["f8e5m2"], DTYPES["f8e8m0fnu"]
 FORMS = {
-    "f16": Options(), "full": Options(eights=0), "short": Options(eights=128),
-    "by copies": Options(eights=0, bulk=232448, processors=2), "short by copies": Options(eights=128, bulk=232448, processors=2),
+    "f16": EmitOptions(), "full": EmitOptions(eights=0), "short": EmitOptions(eights=128),
+    "by copies": EmitOptions(eights=0, bulk=232448, processors=2), "short by copies": EmitOptions(eights=128, bulk=232448, processors=2),
 }  # fmt: skip
 
 
-def apply(name: str, *sides: Scalar, dtype: DType = F32) -> Apply:
-    return Apply(get_op(f"stablehlo.{name}"), sides, dtype, (("dtype", dtype),) if name == "convert" else ())
+def apply(name: str, *sides: Scalar, dtype: DType = F32) -> ScalarOp:
+    return ScalarOp(get_op(f"stablehlo.{name}"), sides, dtype, (("dtype", dtype),) if name == "convert" else ())
 
 
 def as_(value: Scalar, dtype: DType) -> Scalar:
@@ -92,7 +92,7 @@ def block_scaled(
 
 
 def check(
-    kernel: Any, plan: Plan, values: dict[str, Any], interpreter: Runner, options: Options, sizes: dict[str, int] | None = None
+    kernel: Any, plan: Plan, values: dict[str, Any], interpreter: Runner, options: EmitOptions, sizes: dict[str, int] | None = None
 ) -> None:
     """Near to the scalars as they are: f32's roundings, and what short sums lose of normal numbers."""
     found, expected = run(kernel, plan, values, sizes or {}, interpreter, options)["y"]
@@ -137,7 +137,7 @@ def test_halves_that_are_scaled_are_8_bit_floats(form: str, interpreter: Runner)
 
 def test_every_way_to_scale(interpreter: Runner) -> None:
     """One side; several factors in any order, some of all of k; numbers; k of two loops; split; by programs that stay, in parts."""
-    options = Options(eights=0, processors=2)
+    options = EmitOptions(eights=0, processors=2)
     case = Case(40, 72, 256)
     (depth,) = case.k
     s = case.load("s", F32, (40, 2), (case.m.index, floordiv(depth.index, 128)))
@@ -161,11 +161,11 @@ def test_every_way_to_scale(interpreter: Runner) -> None:
         check(kernel, plan, loops.values(), interpreter, form)
     wide = block_scaled(64, 128, 8192)
     kernel, plan = wide.made(wide.lhs, wide.rhs)  # type: ignore[attr-defined]
-    emission = emit(kernel, plan, options=Options(eights=0))
+    emission = emit(kernel, plan, options=EmitOptions(eights=0))
     assert emission.choice is not None and emission.choice["SPLITS"] > 1
-    check(kernel, plan, wide.values(), interpreter, Options(eights=0))
+    check(kernel, plan, wide.values(), interpreter, EmitOptions(eights=0))
     numbers = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 64, "SPLITS": 1, "BULK": 1, "RESIDENT": 1, "PARTS": 2, "EIGHTS": 1}
-    stays = Options(eights=128, processors=1, choice=Choice(tuple(numbers.items())))
+    stays = EmitOptions(eights=128, processors=1, choice=KernelChoice(tuple(numbers.items())))
     kernel, plan = case.made(*several)
     assert "flatten=True" in emit(kernel, plan, options=stays).source
     check(kernel, plan, case.values(), interpreter, stays)
@@ -209,7 +209,7 @@ def test_groups_have_scales(form: str, interpreter: Runner) -> None:
 def test_all_alternatives_scale_blocks(interpreter: Runner) -> None:
     case = block_scaled(130, 144, 256, block=64)
     kernel, plan = case.made(case.lhs, case.rhs)  # type: ignore[attr-defined]
-    options = Options(eights=0, bulk=232448, processors=2)
+    options = EmitOptions(eights=0, bulk=232448, processors=2)
     default = emit(kernel, plan, options=options).choice
     assert default is not None
     found = alternatives(kernel, default, options, {})
@@ -223,11 +223,11 @@ def test_all_alternatives_scale_blocks(interpreter: Runner) -> None:
 
 def test_which_scales_stay_where_they_are() -> None:
     """What changes with k in short blocks or at each element, what is picked, other operands, and where results must be exact."""
-    options = Options(eights=0)
+    options = EmitOptions(eights=0)
     case = Case(64, 64, 256)
     (depth,) = case.k
 
-    def stays(lhs: Scalar, rhs: Scalar, options: Options = options, **more: Any) -> bool:
+    def stays(lhs: Scalar, rhs: Scalar, options: EmitOptions = options, **more: Any) -> bool:
         kernel, _ = case.made(lhs, rhs, **more)
         found, scales = without_scales(kernel, options)
         assert (found is kernel) == (not scales.factors)
@@ -238,7 +238,7 @@ def test_which_scales_stay_where_they_are() -> None:
 
     block = floordiv(depth.index, 128)
     assert not stays(scaled(case.x, s(block)), case.w)
-    assert stays(scaled(case.x, s(block)), case.w, Options(eights=0, rounding=Rounding.EACH)), "exact"
+    assert stays(scaled(case.x, s(block)), case.w, EmitOptions(eights=0, rounding=Rounding.EACH)), "exact"
     assert stays(case.x, case.w), "none"
     assert stays(scaled(case.x, s(depth.index)), case.w), "one for each k"
     assert stays(scaled(case.x, s(floordiv(depth.index, 16))), case.w), "short blocks"
@@ -268,9 +268,9 @@ def test_scales_are_looked_for_on_either_side(interpreter: Runner) -> None:
     (depth,) = case.k
     s = case.load("s", E4M3, (33, 2), (case.m.index, floordiv(depth.index, 128)))
     kernel, plan = case.made(apply("multiply", as_(s, F32), as_(case.x, F32)), case.w)
-    found, scales = without_scales(kernel, Options())
+    found, scales = without_scales(kernel, EmitOptions())
     assert found.lhs == case.x and scales.block == 128
-    check(kernel, plan, case.values(), interpreter, Options(eights=0))
+    check(kernel, plan, case.values(), interpreter, EmitOptions(eights=0))
 
 
 def test_what_is_not_finite_stays_in_its_row_and_column(interpreter: Runner) -> None:
@@ -290,7 +290,7 @@ def test_exact_ones_are_scaled_in_front(interpreter: Runner) -> None:
     """Bit for bit as the hub has it, but for the order of the sum: there is one summand."""
     case = block_scaled(20, 24, 1, block=128)
     kernel, plan = case.made(case.lhs, case.rhs)  # type: ignore[attr-defined]
-    found, expected = run(kernel, plan, case.values(), {}, interpreter, Options(eights=0, rounding=Rounding.EACH))["y"]
+    found, expected = run(kernel, plan, case.values(), {}, interpreter, EmitOptions(eights=0, rounding=Rounding.EACH))["y"]
     assert_same(found, expected.astype(np.float32), F32)
 
 
@@ -307,11 +307,13 @@ def test_prices_are_those_of_8_bits() -> None:
 
 
 @pytest.mark.parametrize(("target", "options", "instruction"), [
-    ("sm_90", Options(eights=128, bulk=232448), "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3"),
-    ("sm_100", Options(eights=0, bulk=232448), "tcgen05.mma.cta_group::1.kind::f8f6f4"),
-    ("sm_80", Options(), "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"), ("gfx942", Options(), ""),
+    ("sm_90", EmitOptions(eights=128, bulk=232448), "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3"),
+    ("sm_100", EmitOptions(eights=0, bulk=232448), "tcgen05.mma.cta_group::1.kind::f8f6f4"),
+    ("sm_80", EmitOptions(), "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"), ("gfx942", EmitOptions(), ""),
 ])  # fmt: skip
-def test_blocks_compile_ahead_of_time(target: str, options: Options, instruction: str, compiler: Compiler, record_property: Any) -> None:
+def test_blocks_compile_ahead_of_time(
+    target: str, options: EmitOptions, instruction: str, compiler: Compiler, record_property: Any
+) -> None:
     case = block_scaled(4096, 4096, 4096)
     kernel, plan = case.made(case.lhs, case.rhs)  # type: ignore[attr-defined]
     emission = emit(kernel, plan, options=options)

@@ -11,17 +11,17 @@ from coset.dialects.hub.scalars import cast
 from coset.ir.dims import evaluate, product, symbol
 from coset.ir.op import get_op
 from coset.ir.types import BOOL, DTYPES, F16, F32, DType
-from coset.lowering.kernels.kernel import Apply, Buffer, Load, Loop, Plan, Result, Scalar, Scan, Store
+from coset.lowering.kernels.kernel import Buffer, Load, Loop, Plan, Result, Scalar, ScalarOp, Scan, Store
 from coset.lowering.planning.kinds import wide
 from coset.lowering.planning.plan import plan
-from coset.lowering.triton.source import Options, Rounding, can_emit, emit, kernel_source
+from coset.lowering.triton.source import EmitOptions, Rounding, can_emit, emit, kernel_source
 from tests.lowering.drawn_kernels import Drawing
 from tests.lowering.plan_cases import CASES
 from tests.lowering.triton_cases import assert_near, assert_same, run
 from tests.sampled import sampled
 
 pytest.importorskip("triton", reason="Triton is not installed")
-EACH = Options(rounding=Rounding.EACH)
+EACH = EmitOptions(rounding=Rounding.EACH)
 KINDS = tuple(DTYPES[name] for name in ("f32", "f32", "f16", "bf16", "f64", "i32", "i64", "i8", "u8", "bool"))
 
 
@@ -45,7 +45,7 @@ def drawn(seed: int) -> tuple[Drawing, Scan]:
     seen: list[Scalar] = [Result("scan", wide(dtype))]
     result = seen[0]
     if drawing.chance(0.5) and dtype is not BOOL:
-        result = Apply(get_op("stablehlo.add"), (result, drawing.scalar(wide(dtype), (*rows, column), 1, seen)), wide(dtype))
+        result = ScalarOp(get_op("stablehlo.add"), (result, drawing.scalar(wide(dtype), (*rows, column), 1, seen)), wide(dtype))
     stores = [drawing.store(result, (*rows, column))]
     if drawing.chance(0.3):
         stores.append(drawing.store(drawing.scalar(drawing.dtype(), (*rows, column), 2, seen), (*rows, column)))

@@ -15,10 +15,10 @@ from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.ir.types import BF16, BOOL, DTYPES, F16, F32, F64, I32, I64, DType
-from coset.lowering.kernels.kernel import Apply, Library, Load, Plan, Result, Scalar, Scatter, Store
+from coset.lowering.kernels.kernel import Library, Load, Plan, Result, Scalar, ScalarOp, Scatter, Store
 from coset.lowering.planning.kinds import wide
 from coset.lowering.planning.plan import plan
-from coset.lowering.triton.source import Options, Rounding, can_emit, emit, kernel_source
+from coset.lowering.triton.source import EmitOptions, Rounding, can_emit, emit, kernel_source
 from tests.lowering import plan_cases
 from tests.lowering.drawn_kernels import Drawing
 from tests.lowering.plan_cases import x_
@@ -26,7 +26,7 @@ from tests.lowering.triton_cases import assert_near, assert_same, run
 
 pytest.importorskip("triton", reason="Triton is not installed")
 Array = np.ndarray[Any, Any]
-EACH = Options(rounding=Rounding.EACH)
+EACH = EmitOptions(rounding=Rounding.EACH)
 KINDS = tuple(DTYPES[name] for name in ("f32", "f32", "f16", "bf16", "f64", "i32", "i64", "i8", "u8", "u32", "bool"))
 WHOLE = tuple(DTYPES[name] for name in ("i32", "i64", "u32", "u64"))
 
@@ -58,7 +58,7 @@ def drawn(seed: int) -> tuple[Drawing, Scatter]:
     stores = [Store("y", tuple(loop.index for loop in (*rows, *columns)), result)]
     drawing.buffer("y", wide(dtype), tuple(loop.extent for loop in (*rows, *columns)), "output", filled=False)
     if form != "atomic" and drawing.chance(0.5) and dtype is not BOOL:
-        more = Apply(get_op("stablehlo.add"), (result, drawing.scalar(wide(dtype), (*rows, *columns), 1, [])), wide(dtype))
+        more = ScalarOp(get_op("stablehlo.add"), (result, drawing.scalar(wide(dtype), (*rows, *columns), 1, [])), wide(dtype))
         stores.append(drawing.store(more, (*rows, *columns)))
     combiner = str(draw.choice(offered))
     return drawing, Scatter(f"k{seed}", rows, columns, updates, base, key, value, combiner, wide(dtype), form, tuple(stores))

@@ -21,7 +21,7 @@ from coset.lowering.kernels.kernel import Library
 from coset.lowering.package.plan import planned_package
 from coset.lowering.package.program import write_package
 from coset.lowering.planning.plan import plan
-from coset.lowering.triton.launch import Options
+from coset.lowering.triton.launch import EmitOptions
 from coset.lowering.triton.shared import emitted, functions_of
 from coset.lowering.triton.source import can_emit, emit
 from tests.sampled import sampled
@@ -151,7 +151,7 @@ def test_kernels_that_differ_in_a_number_that_is_no_place_have_functions_of_thei
     x = x_("x", F32, 4, 16)
     rows = [op("reduce", op("multiply", part(x, at), splat(at + 2.5, F32, (1, 16))), dimensions=(1,), combiner="add") for at in range(3)]
     made = plan(Program((x,), tuple((f"y{i}", row) for i, row in enumerate(rows))), computes=can_emit)
-    found = emitted(made.kernels, made, Options())
+    found = emitted(made.kernels, made, EmitOptions())
     assert all(each.source for each in found)
     assert not any(argument.begin for each in found for launch in each.launches for argument in launch.arguments), "which helps nobody"
 
@@ -163,7 +163,7 @@ def test_constants_that_share_bytes_begin_where_they_are() -> None:
     x = x_("x", F32, 1, 32)
     roots = [op("reduce", op("multiply", op("convert", part(w, at), dtype=F32), x), dimensions=(1,), combiner="add") for at in (1, 2, 4)]
     made = plan(Program((x,), tuple((f"y{i}", root) for i, root in enumerate(roots))), computes=can_emit)
-    found = emitted([each for each in made.kernels if not isinstance(each, Library)], made, Options())
+    found = emitted([each for each in made.kernels if not isinstance(each, Library)], made, EmitOptions())
     assert not any(argument.begin for each in found for launch in each.launches for argument in launch.arguments)
 
 
@@ -171,7 +171,7 @@ def test_each_launch_names_a_function_that_is_there() -> None:
     for make_, *_ in PROGRAMS.values():
         program = make_()
         made = plan(program, computes=can_emit)
-        found = emitted(made.kernels, made, Options())
+        found = emitted(made.kernels, made, EmitOptions())
         there: set[str] = set()
         for each in found:
             there |= {*functions_of(each.source)}

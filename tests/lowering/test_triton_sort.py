@@ -18,14 +18,14 @@ from coset.ir.types import BOOL, DTYPES, F16, F32, F64, I32, I64, DType
 from coset.lowering.kernels.kernel import Library, Loop, Plan, Result, Sort, Store
 from coset.lowering.planning import sorting
 from coset.lowering.planning.plan import plan
-from coset.lowering.triton.source import Options, Rounding, can_emit, emit, kernel_source
+from coset.lowering.triton.source import EmitOptions, Rounding, can_emit, emit, kernel_source
 from coset.rules.definition import evaluate_defined
 from tests.lowering.drawn_kernels import Array, Drawing
 from tests.lowering.plan_cases import op, x_
 from tests.lowering.triton_cases import assert_same, run
 
 pytest.importorskip("triton", reason="Triton is not installed")
-EACH = Options(rounding=Rounding.EACH)
+EACH = EmitOptions(rounding=Rounding.EACH)
 DIRECTIONS = ("LT", "GT", "LE", "GE")
 
 

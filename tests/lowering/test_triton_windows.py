@@ -22,12 +22,12 @@ from coset.lowering.kernels.kernel import Choose, Library, Plan, Product, scalar
 from coset.lowering.planning.plan import plan
 from coset.lowering.planning.windows import has_windows, is_thin
 from coset.lowering.triton.alternatives import alternatives
-from coset.lowering.triton.source import Options, Rounding, can_emit, emit, kernel_source
+from coset.lowering.triton.source import EmitOptions, Rounding, can_emit, emit, kernel_source
 from tests.lowering import plan_numpy
 from tests.lowering.triton_cases import assert_near, run
 from tests.sampled import sampled
 
-EACH = Options(rounding=Rounding.EACH)
+EACH = EmitOptions(rounding=Rounding.EACH)
 NEAR = {"f16": 2e-3, "bf16": 2e-2, "f32": 2e-5, "f64": 1e-12}
 
 

@@ -9,7 +9,7 @@ import coset.dialects  # noqa: F401  (fills the registry)
 from coset.ir.dims import Dim, add, multiply, subtract, symbol
 from coset.ir.op import get_op
 from coset.ir.types import BOOL, F16, F32, I32, DType
-from coset.lowering.kernels.kernel import Apply, Bound, Choose, IndexValue, Load, Loop, Number, Result, Scalar
+from coset.lowering.kernels.kernel import Choose, InBounds, IndexValue, Load, Loop, Result, Scalar, ScalarConstant, ScalarOp
 from coset.lowering.planning.visible import ends_of
 from coset.lowering.planning.visible import hidden as with_infinite_fill
 
@@ -21,23 +21,23 @@ LAST = add(ROW.index, 1)  # where a causal mask ends
 
 
 def apply(name: str, *operands: Scalar, dtype: DType = F32) -> Scalar:
-    return Apply(get_op(f"stablehlo.{name}"), operands, dtype)
+    return ScalarOp(get_op(f"stablehlo.{name}"), operands, dtype)
 
 
 def causal(inside: Scalar, fill: float, *, row: Dim = ROW.index, dtype: DType = F32) -> Scalar:
     """`inside` for the keys up to `row`."""
-    return Choose((Bound(subtract(row, KEY.index), 0, 40),), inside, Number(fill, dtype), inside.dtype)
+    return Choose((InBounds(subtract(row, KEY.index), 0, 40),), inside, ScalarConstant(fill, dtype), inside.dtype)
 
 
 def hidden(fill: float, offset: int) -> Scalar:
     """A product without the keys from `row` + `offset` + 1 on."""
     distance = add(subtract(ROW.index, KEY.index), 60)  # 0 or more
-    return Choose((Bound(distance, 0, 60 - offset),), Number(fill, F32), DOT, F32)
+    return Choose((InBounds(distance, 0, 60 - offset),), ScalarConstant(fill, F32), DOT, F32)
 
 
-SCALED = apply("multiply", DOT, Number(0.5, F32))
+SCALED = apply("multiply", DOT, ScalarConstant(0.5, F32))
 BIASED = apply("add", DOT, Load("bias", (KEY.index,), F32))
-ADDED = apply("select", Load("mask", (KEY.index,), BOOL), DOT, Number(INFINITE, F32))
+ADDED = apply("select", Load("mask", (KEY.index,), BOOL), DOT, ScalarConstant(INFINITE, F32))
 SCORES: dict[str, tuple[Scalar, Dim | None]] = {
     "infinite": (causal(DOT, INFINITE), LAST),
     "scaled": (causal(SCALED, INFINITE), LAST),
@@ -52,21 +52,21 @@ SCORES: dict[str, tuple[Scalar, Dim | None]] = {
     "infinite over another mask": (causal(ADDED, INFINITE), LAST),
     "low over another low mask": (causal(causal(DOT, -3e38), -2e38), None),
     "low over a power": (causal(apply("exponential", DOT), -3e38), None),
-    "low that is added": (apply("add", DOT, causal(Number(0.0, F32), -3e38)), None),
-    "infinite that is added": (apply("add", DOT, causal(Number(0.0, F32), INFINITE)), LAST),
-    "infinite that is multiplied": (apply("multiply", DOT, causal(Number(1.0, F32), INFINITE)), None),
+    "low that is added": (apply("add", DOT, causal(ScalarConstant(0.0, F32), -3e38)), None),
+    "infinite that is added": (apply("add", DOT, causal(ScalarConstant(0.0, F32), INFINITE)), LAST),
+    "infinite that is multiplied": (apply("multiply", DOT, causal(ScalarConstant(1.0, F32), INFINITE)), None),
     "of no index": (DOT, None),
     "up to a place that is read": (causal(DOT, INFINITE, row=symbol("pick:0")), None),
     "up to another key": (causal(DOT, INFINITE, row=PART.index), None),
     "of every second key": (
-        Choose((Bound(subtract(ROW.index, multiply(KEY.index, 2)), 0, 40),), DOT, Number(INFINITE, F32), F32), None,
+        Choose((InBounds(subtract(ROW.index, multiply(KEY.index, 2)), 0, 40),), DOT, ScalarConstant(INFINITE, F32), F32), None,
     ),
     "of integers": (
         apply("convert", causal(IndexValue(KEY.index, I32), INFINITE, dtype=F32)), None,
     ),
     "the other way about": (hidden(INFINITE, 0), LAST),
     "between two places": (
-        Choose((Bound(subtract(KEY.index, ROW.index), 1, 100),), Number(INFINITE, F32), DOT, F32), None,
+        Choose((InBounds(subtract(KEY.index, ROW.index), 1, 100),), ScalarConstant(INFINITE, F32), DOT, F32), None,
     ),
 }  # fmt: skip
 
@@ -98,14 +98,14 @@ def test_of_an_infinite_and_a_low_mask_both_must_leave_a_key() -> None:
 
 
 def test_a_window_has_two_ends() -> None:
-    near = Choose((Bound(subtract(KEY.index, ROW.index), -8, 40),), DOT, Number(INFINITE, F32), F32)
+    near = Choose((InBounds(subtract(KEY.index, ROW.index), -8, 40),), DOT, ScalarConstant(INFINITE, F32), F32)
     assert ends_of(causal(near, INFINITE), (KEY,), (KEY,), MANY, safe=True) == (add(ROW.index, -8), LAST)
 
 
 DOT16, LOWEST = Result("dot", F16), -65504.0
-LESS = apply("multiply", Number(0.125, F16), DOT16, dtype=F16)
-ZERO = Number(0.0, F16)
-WIDE = Choose((Bound(subtract(add(ROW.index, KEY.index), 200), 0, 40),), ZERO, Number(LOWEST, F16), F16)  # no row sees a key
+LESS = apply("multiply", ScalarConstant(0.125, F16), DOT16, dtype=F16)
+ZERO = ScalarConstant(0.0, F16)
+WIDE = Choose((InBounds(subtract(add(ROW.index, KEY.index), 200), 0, 40),), ZERO, ScalarConstant(LOWEST, F16), F16)  # no row sees a key
 
 
 @pytest.mark.parametrize(("score", "expected"), [
@@ -113,14 +113,14 @@ WIDE = Choose((Bound(subtract(add(ROW.index, KEY.index), 200), 0, 40),), ZERO, N
     (apply("add", causal(ZERO, LOWEST, dtype=F16), LESS, dtype=F16), causal(LESS, INFINITE, dtype=F16)),
     (apply("convert", apply("add", LESS, causal(ZERO, LOWEST, dtype=F16), dtype=F16)), apply("convert", causal(LESS, INFINITE, dtype=F16))),
     (causal(LESS, LOWEST, dtype=F16), causal(LESS, INFINITE, dtype=F16)),
-    (apply("add", SCALED, causal(Number(0.0, F32), -3.4e38)), None),  # half of what f32 holds, twice
-    (apply("add", apply("divide", DOT, Number(8.0, F32)), causal(Number(0.0, F32), -3.4e38)),
-     causal(apply("divide", DOT, Number(8.0, F32)), INFINITE)),
+    (apply("add", SCALED, causal(ScalarConstant(0.0, F32), -3.4e38)), None),  # half of what f32 holds, twice
+    (apply("add", apply("divide", DOT, ScalarConstant(8.0, F32)), causal(ScalarConstant(0.0, F32), -3.4e38)),
+     causal(apply("divide", DOT, ScalarConstant(8.0, F32)), INFINITE)),
     (apply("add", DOT16, causal(ZERO, LOWEST, dtype=F16), dtype=F16), None),  # a product of 65,504 would be 0 there
     (apply("add", LESS, causal(ZERO, -1e4, dtype=F16), dtype=F16), None),  # 8,188 below another
-    (apply("add", LESS, causal(Number(1.0, F16), LOWEST, dtype=F16), dtype=F16), None),  # what is seen would be another number
+    (apply("add", LESS, causal(ScalarConstant(1.0, F16), LOWEST, dtype=F16), dtype=F16), None),  # what is seen would be another number
     (apply("add", Load("bias", (KEY.index,), F16), causal(ZERO, LOWEST, dtype=F16), dtype=F16), None),
-    (apply("add", apply("divide", Number(1.0, F16), DOT16, dtype=F16), causal(ZERO, LOWEST, dtype=F16), dtype=F16), None),
+    (apply("add", apply("divide", ScalarConstant(1.0, F16), DOT16, dtype=F16), causal(ZERO, LOWEST, dtype=F16), dtype=F16), None),
     (apply("add", LESS, WIDE, dtype=F16), None),
 ])  # fmt: skip
 def test_a_finite_fill_that_leaves_no_weight_is_infinite(score: Scalar, expected: Scalar | None) -> None:

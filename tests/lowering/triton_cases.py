@@ -14,7 +14,7 @@ from coset.lowering.kernels.addresses import span, strides_of
 from coset.lowering.kernels.kernel import Buffer, Plan, Pointwise, Product, Rows, reads, writes
 from coset.lowering.package.safetensors import stored_array
 from coset.lowering.planning.packing import packed_pieces
-from coset.lowering.triton.source import Options, emit, kernel_source
+from coset.lowering.triton.source import EmitOptions, emit, kernel_source
 from tests.lowering.plan_numpy import _Run
 
 Array = np.ndarray[Any, Any]
@@ -51,7 +51,7 @@ def elements(memory: Array, shape: tuple[int, ...], steps: tuple[int, ...]) -> A
 
 
 def run(kernel: Pointwise | Rows | Product, plan: Plan, values: Mapping[str, Array], binding: Mapping[str, int], interpreter: Runner,
-        options: Options | None = None) -> dict[str, tuple[Array, Array]]:  # fmt: skip
+        options: EmitOptions | None = None) -> dict[str, tuple[Array, Array]]:  # fmt: skip
     """What Triton's interpreter makes of each buffer that the kernel writes, and what NumPy makes of it. Memory that is no element of a
     buffer keeps its poison, or this fails."""
     expected = dict(values)

@@ -20,7 +20,7 @@ from coset.prove.kernel import Verdict, verify
 from coset.prove.second import Answer, answered, read
 from coset.proving.certify import certificate_of
 from coset.proving.meanings import DEFINED, meaning, meaning_of
-from coset.proving.steps import COMPUTED, MEANING, ROUNDED, Step, hashed_value
+from coset.proving.steps import COMPUTED, MEANING, ROUNDED, CertificateStep, hashed_value
 from coset.rules.applied import matched, right_sides
 from coset.rules.library import load
 from coset.rules.rule import decided
@@ -57,32 +57,32 @@ def program(*roots: Term) -> Program:
     return by_content(Program(inputs, tuple((f"y{place}", root) for place, root in enumerate(roots))))
 
 
-def said(name: str, *roots: Term) -> Step:
+def said(name: str, *roots: Term) -> CertificateStep:
     """An instance of a rule, as it is."""
     found = matched(RULES[name], roots)
     assert found is not None, f"{name} does not match"
     decision = decided(RULES[name], *found)
     assert decision is not None, f"{name} does not hold"
-    return Step(RULES[name], tuple(roots), right_sides(RULES[name], decision, found[1]))
+    return CertificateStep(RULES[name], tuple(roots), right_sides(RULES[name], decision, found[1]))
 
 
-def claimed(name: str, left: Term, right: Term) -> Step:
+def claimed(name: str, left: Term, right: Term) -> CertificateStep:
     """What a rule is said to say."""
-    return Step(RULES[name], (left,), (right,))
+    return CertificateStep(RULES[name], (left,), (right,))
 
 
-def computed(term: Term, value: Term | None = None) -> Step:
-    return Step(COMPUTED, (term,), (value or hashed_value(term),))
+def computed(term: Term, value: Term | None = None) -> CertificateStep:
+    return CertificateStep(COMPUTED, (term,), (value or hashed_value(term),))
 
 
-def rounded(term: Term, value: Term) -> Step:
-    return Step(ROUNDED, (term,), (value,))
+def rounded(term: Term, value: Term) -> CertificateStep:
+    return CertificateStep(ROUNDED, (term,), (value,))
 
 
-def meant(term: Term, other: Term | None = None) -> Step:
+def meant(term: Term, other: Term | None = None) -> CertificateStep:
     found = other or meaning_of(term)
     assert found is not None
-    return Step(MEANING, (term,), (found,))
+    return CertificateStep(MEANING, (term,), (found,))
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Forgery:
 
     before: Program
     after: Program
-    steps: Sequence[Step] = ()
+    steps: Sequence[CertificateStep] = ()
     reason: str = ""
     lines: Sequence[Line] = ()
     head: dict[str, Any] = field(default_factory=dict)
@@ -119,7 +119,7 @@ def forgery(make: Callable[[], Forgery]) -> Callable[[], Forgery]:
     return make
 
 
-def by_one_step(left: Term, right: Term, steps: Sequence[Step], reason: str) -> Forgery:
+def by_one_step(left: Term, right: Term, steps: Sequence[CertificateStep], reason: str) -> Forgery:
     """x + left said to be x + right."""
     x = input_term("x", left.type)
     return Forgery(program(op("add", x, left)), program(op("add", x, right)), steps, reason)

@@ -12,7 +12,7 @@ from coset.ir.errors import TypeRuleError
 from coset.ir.op import get_op
 from coset.ir.types import DTYPES, TensorType
 from coset.prove.check import check_rules
-from coset.prove.verdict import Verdict
+from coset.prove.verdict import RuleVerdict
 from coset.rules.definition import expansion
 from coset.rules.library import check_files
 from coset.rules.watched import asking
@@ -73,7 +73,7 @@ op clause.Turned(x: F[A, B], way: int) -> F[A, B]
 """
 
 
-def _verdicts(path: Path, text: str) -> dict[str, Verdict]:
+def _verdicts(path: Path, text: str) -> dict[str, RuleVerdict]:
     path.write_text(text)
     rules, _ = check_files([path])
     return {verdict.name: verdict for verdict in check_rules(rules.rules, lambda rule: rule.place.file == str(path))}

@@ -15,7 +15,7 @@ import coset.dialects
 from coset.ir import dims
 from coset.prove.frame_sorts import Unnatural
 from coset.prove.frames import frames_of
-from coset.prove.index import INDEX, Known
+from coset.prove.index import INDEX, IndexFacts
 from coset.prove.shown import shown_of
 from coset.prove.verify import prove
 from coset.rules.library import check_files, read_text
@@ -83,12 +83,12 @@ def test_a_permutation_of_the_axes_of_one_tensor_has_no_frames(name: str) -> Non
 
 def test_bounds_of_indices() -> None:
     i, n = dims.symbol("i:0"), dims.symbol("N")
-    known = Known({"i:0": n})
+    known = IndexFacts({"i:0": n})
     assert known.bounds(i) == (0, INDEX - 1)
     assert known.bounds(dims.add(i, 5)) == (5, INDEX + 4)
     assert known.bounds(dims.subtract(dims.subtract(n, 1), i)) == (0, INDEX - 1)
     assert known.bounds(dims.multiply(i, i))[1] == (INDEX - 1) ** 2
-    assert Known({"i:0": 3}).bounds(dims.multiply(i, 2)) == (0, 4)
+    assert IndexFacts({"i:0": 3}).bounds(dims.multiply(i, 2)) == (0, 4)
     assert known.bounds(dims.mod(i, 7))[0] == 0
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import coset.dialects
 from coset.prove.check import check_rules
-from coset.prove.verdict import Verdict
+from coset.prove.verdict import RuleVerdict
 from coset.rules.library import check_files
 from coset.rules.syntax import RuleError
 from tests.sampled import sampled
@@ -35,7 +35,7 @@ REPAIRS = {
 }
 
 
-def _checked(path: Path) -> tuple[list[Verdict], list[RuleError]]:
+def _checked(path: Path) -> tuple[list[RuleVerdict], list[RuleError]]:
     """The verdicts of the file in the order in which its rules stand there, and its mistakes."""
     rules, errors = check_files([path])
     verdicts = check_rules(rules.rules, lambda rule: rule.place.file == str(path))

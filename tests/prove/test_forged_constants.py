@@ -16,7 +16,7 @@ from coset.prove.certificate import Rejected
 from coset.prove.contents import other_of
 from coset.prove.second import ACCEPTS
 from coset.proving.certify import certificate_of
-from coset.proving.steps import APART, Step
+from coset.proving.steps import APART, CertificateStep
 from tests.prove.forged_certificates import (
     RULES,
     Forgery,
@@ -204,7 +204,7 @@ def test_a_number_that_absorbs_another_has_one_life(place: str, order: str) -> N
     assert forged.second().verdict != ACCEPTS
 
 
-def own(before: Term, after: Term, left: Term, right: Term, steps: list[Step]) -> Forgery:
+def own(before: Term, after: Term, left: Term, right: Term, steps: list[CertificateStep]) -> Forgery:
     """Two outputs: `before` as `after` is true of the numbers that are computed; `left` as `right` is not."""
     return Forgery(program(left, op("add", M, before)), program(right, op("add", M, after)), steps, "")
 
@@ -307,7 +307,7 @@ def test_a_constant_that_is_set_apart_stands_for_what_is_computed_with_roundings
     with pytest.raises(Rejected):
         plain.check()
     own = other_of(number(1), 1)
-    apart = Forgery(before, after, [Step(APART, (number(1), user), (own,)), Step("rounded", (third,), (own,))])
+    apart = Forgery(before, after, [CertificateStep(APART, (number(1), user), (own,)), CertificateStep("rounded", (third,), (own,))])
     verdict = apart.check()
     assert verdict.rounded == 1 and 0 < verdict.relative < 1e-6
     assert apart.second().verdict == ACCEPTS

@@ -21,7 +21,7 @@ from coset.prove.kernel import verify
 from coset.prove.second import ACCEPTS, REJECTS, answered
 from coset.proving.certify import certificate_of
 from coset.proving.meanings import DEFINED, meaning
-from coset.proving.steps import COMPUTED, Step
+from coset.proving.steps import COMPUTED, CertificateStep
 from coset.proving.verify import summary
 from coset.rules.library import DEFAULT, load
 from tests.prove.forged_certificates import RULES, Forgery, X, Y, claimed, entries, meant, number, numbers, op, program
@@ -316,11 +316,11 @@ WITHIN = ("many windows", "integers multiplied")  # the whole budget of one cert
 def test_what_takes_for_ever_is_refused_by_the_operations(what: str) -> None:
     term = BOMBS[what]()
     used = program(op("negate", X))
-    made = certificate_of(used, used, [Step(COMPUTED, (term,), (term,))])
+    made = certificate_of(used, used, [CertificateStep(COMPUTED, (term,), (term,))])
     with pytest.raises(Rejected, match=r"more than"):
         verify(made, used, used, RULES.get, meaning=meaning, fallback=DEFINED, operations=1 << 27)
     if what not in WITHIN:
-        assert Forgery(used, used, [Step(COMPUTED, (term,), (term,))]).second().verdict != ACCEPTS
+        assert Forgery(used, used, [CertificateStep(COMPUTED, (term,), (term,))]).second().verdict != ACCEPTS
 
 
 # ---------------------------------------------------------------- rules of the user's own
@@ -353,7 +353,7 @@ def test_a_rule_of_the_user_s_own_is_named_and_not_shown(what: str, tmp_path: Pa
     path.write_text(OWN.format(text=text, names="x, y" if "y" in text else "x"))
     known = {rule.name: rule for rule in load([*DEFAULT, path]).rules}
     one, other = (Program((X, Y), (("y0", root),)) for root in (left, right))
-    made = certificate_of(by_content(one), by_content(other), [Step(known["mine"], (left,), (right,))])
+    made = certificate_of(by_content(one), by_content(other), [CertificateStep(known["mine"], (left,), (right,))])
     listed = [{**made.head["rules"][0], "assurance": "proved", "numerics": "exact"}]
     claim = Certificate({**made.head, "rules": listed}, made.lines)
     with pytest.raises(Rejected, match="there is no rule `mine`"):

@@ -19,7 +19,7 @@ from coset.prove.kernel import verify
 from coset.prove.second import ACCEPTS, REJECTS
 from coset.proving.certify import certificate_of
 from coset.proving.meanings import DEFINED, meaning, meaning_of
-from coset.proving.steps import COMPUTED, Step, hashed_value
+from coset.proving.steps import COMPUTED, CertificateStep, hashed_value
 from tests.prove.forged_certificates import (
     FORGERIES,
     RULES,
@@ -95,7 +95,7 @@ def a_weight_halved_and_doubled() -> Forgery:
 def drift_by_many_roundings() -> Forgery:
     """Three times a third: two roundings each time, in one class: the third constant is too far from the first."""
     weight = numbers(1.1, 2.2)
-    value, steps, root = weight, list[Step](), op("add", X, weight)
+    value, steps, root = weight, list[CertificateStep](), op("add", X, weight)
     for _ in range(6):
         third = op("divide", value, numbers(3, 3))
         around = op("multiply", third, numbers(3, 3))
@@ -353,27 +353,27 @@ ABSOLUTE = op("abs", X)
 
 @forgery
 def a_fact_that_rests_on_itself() -> Forgery:
-    return Forgery(program(ABSOLUTE), program(X), [Step(MAGNITUDE, (ABSOLUTE,), (X,), (ABSOLUTE,))], "nothing before shows")
+    return Forgery(program(ABSOLUTE), program(X), [CertificateStep(MAGNITUDE, (ABSOLUTE,), (X,), (ABSOLUTE,))], "nothing before shows")
 
 
 @forgery
 def a_fact_that_comes_later() -> Forgery:
     around = op("negate", op("negate", op("exponential", X)))
-    steps = [Step(MAGNITUDE, (op("abs", around),), (around,)), said("double_negate", around)]
+    steps = [CertificateStep(MAGNITUDE, (op("abs", around),), (around,)), said("double_negate", around)]
     return Forgery(program(op("abs", around)), program(around), steps, "nothing before shows")
 
 
 @forgery
 def a_fact_of_a_negative_constant() -> Forgery:
     root = op("abs", numbers(1, -2))
-    return by_one_step(root, numbers(1, -2), [Step(MAGNITUDE, (root,), (numbers(1, -2),))], "nothing before shows")
+    return by_one_step(root, numbers(1, -2), [CertificateStep(MAGNITUDE, (root,), (numbers(1, -2),))], "nothing before shows")
 
 
 @forgery
 def two_facts_that_rest_on_each_other() -> Forgery:
     """abs(x) = x once x is nonnegative, and abs(abs(x)) = abs(x), which is."""
     twice = op("abs", ABSOLUTE)
-    steps = [Step(MAGNITUDE, (twice,), (ABSOLUTE,)), Step(MAGNITUDE, (ABSOLUTE,), (X,), (twice, ABSOLUTE))]
+    steps = [CertificateStep(MAGNITUDE, (twice,), (ABSOLUTE,)), CertificateStep(MAGNITUDE, (ABSOLUTE,), (X,), (twice, ABSOLUTE))]
     return Forgery(program(ABSOLUTE), program(X), steps, "nothing before shows")
 
 
@@ -532,7 +532,7 @@ def test_what_would_take_for_ever_is_refused_by_the_operations(what: str) -> Non
     term = BOMBS[what]()
     used = program(op("negate", X))
     # the value is never known here: what is said to be computed is the term itself
-    made = certificate_of(used, used, [Step(COMPUTED, (term,), (term,))])
+    made = certificate_of(used, used, [CertificateStep(COMPUTED, (term,), (term,))])
     with pytest.raises(Rejected, match=r"more than \d+ (operations|elements)"):
         verify(made, used, used, RULES.get, meaning=meaning, fallback=DEFINED, operations=1 << 28)
 

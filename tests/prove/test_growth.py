@@ -23,7 +23,7 @@ from coset.prove.sample import sides
 from coset.prove.simplex import Contradiction, Limit, largest
 from coset.prove.stored import Growth
 from coset.rules.definition import expand
-from coset.rules.instance import Search
+from coset.rules.instance import InstanceSearch
 from coset.rules.instances import instances
 from coset.rules.library import RuleSet, load
 from coset.rules.ranges import ALWAYS, COUNTED, NEVER, SOME
@@ -45,7 +45,7 @@ def _loaded() -> RuleSet:
 
 def _pair(rule: Rule, dtype: DType) -> tuple[Term, Term]:
     """Both sides of the first instance that is drawn."""
-    search = Search(random.Random("growth"), dtypes=1, firing=True, elements=(dtype.name,))
+    search = InstanceSearch(random.Random("growth"), dtypes=1, firing=True, elements=(dtype.name,))
     return next(pair for pair in (sides(rule, instance) for instance in instances(rule, search)) if pair is not None)
 
 

@@ -26,7 +26,7 @@ from coset.prove.kernel import Verdict, verify
 from coset.prove.writing import encode
 from coset.proving.certify import certificate_of
 from coset.proving.meanings import DEFINED, meaning, meaning_of
-from coset.proving.steps import COMPUTED, MEANING, ROUNDED, Step
+from coset.proving.steps import COMPUTED, MEANING, ROUNDED, CertificateStep
 from coset.proving.verify import promises
 from coset.rules.applied import matched, right_sides
 from coset.rules.definition import definition_of
@@ -47,14 +47,14 @@ def program(*roots: Term) -> Program:
     return by_content(Program(inputs, tuple((f"y{place}", root) for place, root in enumerate(roots))))
 
 
-def step(name: str, *roots: Term) -> Step:
+def step(name: str, *roots: Term) -> CertificateStep:
     """A rule at terms."""
     rule = RULES[name]
     found = matched(rule, roots)
     assert found is not None, f"{name} does not match"
     decision = decided(rule, *found)
     assert decision is not None, f"{name} does not hold"
-    return Step(rule, tuple(roots), right_sides(rule, decision, found[1]))
+    return CertificateStep(rule, tuple(roots), right_sides(rule, decision, found[1]))
 
 
 def check(certificate: Certificate, before: Program, after: Program, find: Callable[[str], Rule | None] = RULES.get) -> Verdict:
@@ -75,13 +75,15 @@ def example() -> tuple[Program, Program, Certificate]:
     after = program(make("stablehlo.add", (broadcast(kept, (N, 6), (1,)), folded)))
     (own,) = before.roots
     moved, (sum_,) = own.operands[0].operands[0].operands[0].operands[1], (own,)
-    values = [Step(COMPUTED, (term,), (value,)) for term, value in ((moved, folded.operands[1]), (own.operands[1].operands[0], kept))]
+    values = [
+        CertificateStep(COMPUTED, (term,), (value,)) for term, value in ((moved, folded.operands[1]), (own.operands[1].operands[0], kept))
+    ]
     steps = [step("double_negate", own.operands[0]), *values, step("commute[stablehlo.add]", sum_)]
     return before, after, certificate_of(before, after, [_by_content(each) for each in steps])
 
 
-def _by_content(each: Step) -> Step:
-    return Step(each.reason, program(*each.left).roots, program(*each.right).roots)
+def _by_content(each: CertificateStep) -> CertificateStep:
+    return CertificateStep(each.reason, program(*each.left).roots, program(*each.right).roots)
 
 
 def test_a_true_certificate_holds_and_says_what_it_rests_on(tmp_path: Path) -> None:
@@ -119,14 +121,14 @@ def test_a_step_says_what_its_rule_says_and_nothing_else() -> None:
     once = twice.operands[0]
     both = program(make("stablehlo.add", (twice, y))), program(make("stablehlo.add", (once, y)))
     with pytest.raises(Rejected, match="says something else"):
-        check(certificate_of(*both, [Step(rule, (twice,), (once,))]), *both)
+        check(certificate_of(*both, [CertificateStep(rule, (twice,), (once,))]), *both)
     with pytest.raises(Rejected, match="no pattern"):
-        check(certificate_of(*both, [Step(rule, (once,), (twice,))]), *both)
+        check(certificate_of(*both, [CertificateStep(rule, (once,), (twice,))]), *both)
     turned = transpose(transpose(x, (1, 0)), (1, 0))
     before, after = program(make("stablehlo.add", (transpose(x, (1, 0)), y))), program(make("stablehlo.add", (x, y)))
     identity = RULES["transpose_identity"]
     with pytest.raises(Rejected, match="does not hold"):
-        check(certificate_of(before, after, [Step(identity, (turned.operands[0],), (x,))]), before, after)
+        check(certificate_of(before, after, [CertificateStep(identity, (turned.operands[0],), (x,))]), before, after)
 
 
 def wrong_edits(after: Program) -> list[Program]:
@@ -229,8 +231,8 @@ def test_a_fact_does_not_justify_itself() -> None:
     root = make("stablehlo.abs", (x,))
     before, after = program(root), program(x)
     with pytest.raises(Rejected, match="nothing before shows"):
-        check(certificate_of(before, after, [Step(MAGNITUDE, (root,), (x,))]), before, after)
-    twice = certificate_of(before, after, [Step(MAGNITUDE, (root,), (x,), (root,)), Step(MAGNITUDE, (root,), (x,))])
+        check(certificate_of(before, after, [CertificateStep(MAGNITUDE, (root,), (x,))]), before, after)
+    twice = certificate_of(before, after, [CertificateStep(MAGNITUDE, (root,), (x,), (root,)), CertificateStep(MAGNITUDE, (root,), (x,))])
     with pytest.raises(Rejected, match="nothing before shows"):
         check(twice, before, after)
 
@@ -241,7 +243,7 @@ def test_a_fact_is_derived_from_what_was_joined_before() -> None:
     around = make("stablehlo.negate", (make("stablehlo.negate", (exponential,)),))
     root = make("stablehlo.abs", (around,))
     before, after = program(root), program(around)
-    plain, simpler = Step(MAGNITUDE, (root,), (around,)), step("double_negate", around)
+    plain, simpler = CertificateStep(MAGNITUDE, (root,), (around,)), step("double_negate", around)
     check(certificate_of(before, after, [simpler, plain]), before, after)
     with pytest.raises(Rejected, match="nothing before shows"):
         check(certificate_of(before, after, [plain, simpler]), before, after)
@@ -289,10 +291,10 @@ def test_a_computed_value_is_computed_again() -> None:
     term = make("stablehlo.add", (two, two))
     x = x_("x", 2)
     before, wrong = program(make("stablehlo.add", (x, term))), program(make("stablehlo.add", (x, constant(np.float32([2, 5])))))
-    forged = certificate_of(before, wrong, [Step(COMPUTED, (term,), (constant(np.float32([2, 5])),))])
+    forged = certificate_of(before, wrong, [CertificateStep(COMPUTED, (term,), (constant(np.float32([2, 5])),))])
     with pytest.raises(Rejected):
         check(forged, before, wrong)
-    varying = certificate_of(before, before, [Step(COMPUTED, before.roots, (two,))])
+    varying = certificate_of(before, before, [CertificateStep(COMPUTED, before.roots, (two,))])
     with pytest.raises(Rejected, match="not constant"):
         check(varying, before, before)
 
@@ -304,7 +306,7 @@ def test_only_what_is_computed_may_be_rounded_otherwise() -> None:
 
     def claimed(term: Term, value: Term) -> Verdict:
         before, after = program(make("stablehlo.add", (x, term))), program(make("stablehlo.add", (x, value)))
-        return check(certificate_of(before, after, [Step(ROUNDED, (term,), (value,))]), before, after)
+        return check(certificate_of(before, after, [CertificateStep(ROUNDED, (term,), (value,))]), before, after)
 
     verdict = claimed(third, constant(np.nextafter(np.float32([1 / 3, 1 / 3]), np.float32(1))))
     assert (verdict.rounded, str(verdict.numerics)) == (1, "reassociates") and 0 < verdict.relative < 1e-6
@@ -321,7 +323,7 @@ def test_an_item_of_a_tuple_is_that_item() -> None:
     pair = make("builtin.tuple", (x, y))
     one, other = (make("stablehlo.subtract", (get(pair, 0), get(pair, place))) for place in (1, 0))
     before, after = program(one), program(make("stablehlo.subtract", (x, y)))
-    items = [Step(MEANING, (get(pair, place),), (item,)) for place, item in enumerate((x, y))]
+    items = [CertificateStep(MEANING, (get(pair, place),), (item,)) for place, item in enumerate((x, y))]
     assert check(certificate_of(before, after, items), before, after).steps == 2
     wrong = Program(after.inputs, (("y0", other),))
     with pytest.raises(Rejected):
@@ -334,11 +336,11 @@ def test_definitions_are_meanings() -> None:
     meant = meaning_of(term)
     assert meant is not None
     before, after = program(term), program(meant)
-    verdict = check(certificate_of(before, after, [Step(MEANING, (term,), (meant,))]), before, after)
+    verdict = check(certificate_of(before, after, [CertificateStep(MEANING, (term,), (meant,))]), before, after)
     assert verdict.assurance == definition_of(term.op).assurance
     assert str(verdict.numerics) == "reassociates" and promises(verdict) == {"reassociates": ["onnx.Gelu"]}
     with pytest.raises(Rejected, match="no definition"):
-        check(certificate_of(before, after, [Step(MEANING, (make("stablehlo.negate", (x,)),), (x,))]), before, after)
+        check(certificate_of(before, after, [CertificateStep(MEANING, (make("stablehlo.negate", (x,)),), (x,))]), before, after)
 
 
 VALUES = [None, True, 3, -1, "text", 1.5, float("inf"), -0.0, (1, (2, "a")), N, F32, TensorType(F32, (N, 3)), TensorType(F32, None)]

@@ -8,7 +8,7 @@ import pytest
 
 import coset.dialects
 from coset.prove.check import Effort, check_rules
-from coset.prove.verdict import Verdict
+from coset.prove.verdict import RuleVerdict
 from coset.rules.library import check_files, read_text
 from coset.rules.parser import parse
 from tests.sampled import sampled
@@ -25,7 +25,7 @@ def _names(path: Path) -> list[str]:
     return [entry.name for entry in file.rules]
 
 
-def _verdict(path: Path, name: str) -> Verdict:
+def _verdict(path: Path, name: str) -> RuleVerdict:
     rules, errors = check_files([path])
     assert errors == []
     (verdict,) = check_rules(rules.rules, lambda rule: rule.place.file == str(path) and rule.family == name, effort=QUICK)

@@ -19,7 +19,7 @@ from coset.prove.equal import Open, Sense, compare
 from coset.prove.sample import sides
 from coset.prove.verify import prove
 from coset.rules.definition import evaluate_defined
-from coset.rules.instance import Search
+from coset.rules.instance import InstanceSearch
 from coset.rules.instances import instances
 from coset.rules.library import check_files, load
 from coset.rules.rule import Rule
@@ -62,7 +62,7 @@ def _differ(pair: tuple[Term, Term], exact: bool, generator: np.random.Generator
 
 
 def _pairs(rule: Rule) -> list[tuple[Term, Term]]:
-    found = (sides(rule, instance) for instance in itertools.islice(instances(rule, Search(dtypes=2)), 60))
+    found = (sides(rule, instance) for instance in itertools.islice(instances(rule, InstanceSearch(dtypes=2)), 60))
     pairs = list(dict.fromkeys(pair for pair in found if pair is not None))
     random.Random(rule.name).shuffle(pairs)
     return [p for p in pairs if all(t.tensor.dtype.bits >= 32 or t.tensor.dtype.kind != "float" for t in p)][:INSTANCES]

@@ -10,7 +10,7 @@ import coset.dialects
 from coset.ir.op import get_op
 from coset.prove.check import check_rules
 from coset.prove.opened import ranks_told, tells, types_told
-from coset.prove.verdict import Verdict, locked
+from coset.prove.verdict import RuleVerdict, locked
 from coset.rules.library import check_files
 from coset.rules.lock import Locked, save_lock, text_hash
 from coset.rules.meant import OWN
@@ -173,22 +173,22 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> tuple[Rule, ...]:
 
 
 @pytest.fixture(scope="module")
-def verdicts(own: tuple[Rule, ...]) -> dict[str, Verdict]:
+def verdicts(own: tuple[Rule, ...]) -> dict[str, RuleVerdict]:
     return {verdict.name: verdict for verdict in check_rules(own)}
 
 
 @pytest.mark.parametrize("name", [line.split()[1] for line in FALSE.splitlines() if line.startswith("rule ")])
-def test_what_a_definition_tells_apart_is_not_proved(verdicts: dict[str, Verdict], name: str) -> None:
+def test_what_a_definition_tells_apart_is_not_proved(verdicts: dict[str, RuleVerdict], name: str) -> None:
     assert verdicts[name].assurance != "proved", verdicts[name].method
 
 
 @pytest.mark.parametrize("name", ["between", "wide"])
-def test_what_a_definition_names_is_drawn(verdicts: dict[str, Verdict], name: str) -> None:
+def test_what_a_definition_names_is_drawn(verdicts: dict[str, RuleVerdict], name: str) -> None:
     assert verdicts[name].assurance == "refuted", verdicts[name].method
 
 
 @pytest.mark.parametrize("name", [line.split()[1] for line in TRUE.splitlines() if line.startswith("rule ")])
-def test_what_is_true_beside_them_is_proved(verdicts: dict[str, Verdict], name: str) -> None:
+def test_what_is_true_beside_them_is_proved(verdicts: dict[str, RuleVerdict], name: str) -> None:
     assert verdicts[name].assurance == "proved", verdicts[name].method + verdicts[name].counterexample
 
 

@@ -26,7 +26,7 @@ from coset.prove.sample import test_rule as try_rule
 from coset.rules import native as natives
 from coset.rules.elaborate import rules_of
 from coset.rules.format import format_text
-from coset.rules.instance import Search
+from coset.rules.instance import InstanceSearch
 from coset.rules.instances import instances
 from coset.rules.library import check_files
 from coset.rules.native import native
@@ -125,7 +125,7 @@ def read_pair(path: Path, text: str) -> tuple[Term, Term, list[Rule]]:
     rules, more = rules_of(file.rules[0], {"test_run": "test_run", **dialects})
     assert not errors and not more, [*map(str, errors), *map(str, more)]
     for rule in rules:
-        for instance in instances(rule, Search()):
+        for instance in instances(rule, InstanceSearch()):
             pair = sides(rule, instance)
             if pair is not None:
                 known = {name for fact, name in rule.facts if fact == "const"}

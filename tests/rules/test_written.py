@@ -21,7 +21,7 @@ from coset.rules.format import format_text
 from coset.rules.library import DEFAULT, read_text, rule_files
 from coset.rules.lock import NAME, read_lock, text_hash
 from coset.rules.parser import parse
-from coset.rules.spelled import Rest, Spelled, Splice, choice, contained, each, function, group, names, number, rest
+from coset.rules.spelled import Rest, Spelled, SplicedName, choice, contained, each, function, group, names, number, rest
 from coset.rules.syntax import RuleError
 from coset.rules.written import WrittenRule, rule
 
@@ -69,9 +69,9 @@ class Speaker:
     def rest(self, _: Any, tokens: list[str], __: Any) -> Rest:
         return rest(tokens[1])
 
-    def splice(self, parts: Any, _: Any, __: Any) -> Splice:
+    def splice(self, parts: Any, _: Any, __: Any) -> SplicedName:
         (found,) = [*self.say(parts[0])]
-        assert isinstance(found, Splice)
+        assert isinstance(found, SplicedName)
         return found
 
     def list(self, parts: Any, _: Any, __: Any) -> list[Any]:
