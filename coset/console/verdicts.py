@@ -28,7 +28,7 @@ def show_verdicts(verdicts: Sequence[RuleVerdict], errors: Sequence[CosetError])
     """One line a rule, the counterexamples of the refuted ones, the mistakes, the ratios."""
     table = new_table("rule", "promise", "assurance", ">s", "how")
     for verdict in verdicts:
-        table.add_row(escape(verdict.name), verdict.numerics, verdict.assurance, f"{verdict.seconds:.2f}", verdict.method)
+        table.add_row(escape(verdict.name), verdict.numerics, verdict.assurance, f"{verdict.seconds:.2f}", escape(verdict.method))
     CONSOLE.print(table)
     for verdict in verdicts:
         for direction, grades in verdict.range.items():
