@@ -25,10 +25,11 @@ import onnx
 from benchmarks.stacks import STACKS
 from coset.egraph.limits import Limits
 from coset.ir.collector import no_collection
+from coset.job.job import Job
 from coset.lowering.onnx.model import write
 from coset.optimizing import pipeline
 from coset.searching import regionwise
-from coset.searching import task as tasks
+from coset.searching.solving import finish, solve_task
 from coset.searching.usage import used_rules
 from coset.targets.target import get_target
 
@@ -60,15 +61,15 @@ def processor() -> float:
 
 def measure(path: Path, output: Path) -> Measured:
     """Optimize the model at `path` without the final comparison."""
-    job = tasks.Job(path, get_target("cpu-onnxruntime"), "reassociates", Limits(), (), {}, lambda _: None)
+    job = Job(path, get_target("cpu-onnxruntime"), "reassociates", Limits(), (), {}, lambda _: None)
     marks = [processor()]
     with no_collection():  # as `run_flow` does
         task = pipeline._read(job)
     marks.append(processor())
     with no_collection():
-        solved, _ = tasks.solve_task(task, task.phases, pipeline._printable(task))
+        solved, _ = solve_task(task, task.phases, pipeline._printable(task))
         marks.append(processor())
-        program, _ = tasks.finish(task, solved)
+        program, _ = finish(task, solved)
         used_rules(solved)
         write(program, output)
     marks.append(processor())
