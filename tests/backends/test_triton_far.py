@@ -162,14 +162,14 @@ def test_offsets_of_what_is_summed_past_32_bits(family: str, dynamic: bool) -> N
 DEVICE = """
 import sys
 import numpy as np
-from coset.backends.triton_child import Memory
+from coset.backends.triton_child import InterpreterMemory
 from coset.backends.triton_runtime import Device
 from coset.lowering.triton.source import emit, kernel_source
 from tests.lowering.test_triton_rows import softmax
 from coset.ir.dims import symbol
 kernel, plan = softmax(symbol("n"), 10)
 x, y = np.arange(30, dtype=np.float32).reshape(3, 10) / 7, np.zeros((3, 10), np.float32)
-tensors = {name: Memory(array.ctypes.data, "*fp32") for name, array in (("x", x), ("y", y))}
+tensors = {name: InterpreterMemory(array.ctypes.data, "*fp32") for name, array in (("x", x), ("y", y))}
 with Device(kernel_source(kernel, plan)) as device:
     device.run(emit(kernel, plan).launches, tensors, {"n": 3})
     device.run(emit(kernel, plan).launches, tensors, {"n": 0})
