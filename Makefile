@@ -7,11 +7,14 @@ TESTED := .ci/constraints.txt
 INSTALL_FREE := $(BIN)/python -m pip install --quiet --quiet
 INSTALL := $(INSTALL_FREE) --constraint $(TESTED)
 BASE ?= HEAD
-unexport PYTHONDONTWRITEBYTECODE  # test files are compiled once, not by every worker of every run
+# Test files are compiled once, not by every worker of every run.
+unexport PYTHONDONTWRITEBYTECODE
 LAYERS := backends dialects egraph extract frontends ir lowering prove rules targets
 # one or two files of each layer, those that say most in a second or two
-TINY := tests/ir tests/rules/test_language.py tests/rules/test_lock.py tests/dialects/test_onnx_sugar.py tests/frontends/test_onnx_import.py \
-  tests/egraph tests/extract tests/lowering/test_onnx_write.py tests/prove/test_kernel.py tests/coset/test_cli.py
+TINY := tests/ir/test_dims.py tests/targets/test_targets.py tests/rules/test_sources.py tests/dialects/test_onnx_sugar.py tests/dialects/test_hub_values.py \
+  tests/frontends/test_onnx_import.py tests/egraph/test_facts.py tests/egraph/test_merging.py tests/extract/test_select.py \
+  tests/lowering/test_onnx_forms.py tests/lowering/test_rounds.py tests/backends/test_onnxruntime.py tests/prove/test_kernel.py tests/prove/test_growth.py \
+  tests/coset/test_check.py tests/coset/test_recognise.py
 
 .PHONY: help demo test tiny near slow wheel lint check models gpu clean
 

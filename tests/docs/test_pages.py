@@ -33,3 +33,8 @@ def test_scripts_that_are_named_are_there(page: Path) -> None:
     named = re.findall(r"python -m (benchmarks|tests|coset)\.([\w.]+)", page.read_text())
     lost = [f"{package}.{name}" for package, name in named if not (ROOT / package / f"{name.replace('.', '/')}.py").exists()]
     assert not lost
+
+
+def test_files_that_the_makefile_names_are_there() -> None:
+    named = re.findall(r"(?<![\w/.$)])(?:tests|examples|\.ci)/[\w./]+", (ROOT / "Makefile").read_text())
+    assert len(named) > 10 and not [each for each in named if not (ROOT / each).exists()]
