@@ -19,7 +19,7 @@ from coset.job.answer import save
     "--time-limit",
     "seconds",
     type=click.FloatRange(min=0, min_open=True),
-    default=60.0,
+    default=90.0,
     show_default=True,
     help="seconds of the processor for each rule, to draw and to prove it; what is not done by then is unknown",
 )

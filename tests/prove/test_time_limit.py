@@ -12,6 +12,7 @@ import pytest
 import z3
 
 from coset.cli import run
+from coset.commands.rules import check as check_command
 from coset.ir.errors import CosetError
 from coset.ir.judging import Ended, judged
 from coset.prove import check as prover
@@ -75,6 +76,12 @@ def test_refuted_wins_over_unknown(written: Callable[[str], Path], capsys: pytes
     assert run(["check", str(written(SLOW + FALSE)), "--time-limit", "1.5", "--json"]) == 1
     words = [rule["assurance"] for rule in json.loads(capsys.readouterr().out)["rules"]]
     assert words == ["unknown", "refuted"]
+
+
+def test_the_command_and_the_function_have_one_limit() -> None:
+    """The command does not load the prover to say it."""
+    (option,) = (each for each in check_command.params if each.name == "seconds")
+    assert option.default == prover.LIMIT
 
 
 def test_a_limit_is_more_than_nothing(written: Callable[[str], Path]) -> None:
