@@ -21,6 +21,7 @@ STATIC: dict[str, str] = {}
 # Ops of which some dims have to be numbers in some case: which (operand[axis]; all that any case needs), and why.
 NUMBERS: dict[str, tuple[str, str]] = {
     "CausalConvWithState": ("weight[0], weight[2]", "a convolution of each channel: the number of groups and the padding are attributes"),
+    "ConvInteger": ("w[0], w_zero_point[0]", "1 or not: a zero point for all filters, or one for each"),
     "DFT": ("input[3]", "1 or 2: whether the signal is real or complex"),
     "DeformConv": ("W[2], W[3], mask[2], mask[3], offset[2], offset[3]", "each pixel under a filter is read by a term of its own"),
     "Expand": ("input[0]", "1 or not: whether it is repeated"),
