@@ -26,7 +26,7 @@ except ImportError as error:
     raise MissingExtra("ONNX Runtime is not installed", help="pip install onnxruntime") from error
 
 from coset.ir.term import Term
-from coset.ir.types import DTYPES, AbsentType, TensorType, TokenType, TupleType, dtype_of
+from coset.ir.types import DTYPES, AbsentType, TokenType, TupleType, dtype_of
 from coset.lowering.onnx.model import element_code, node_model, run_reference
 from coset.targets.running import Running
 
@@ -323,9 +323,3 @@ def evaluate_opaque(term: Term, arrays: Sequence[Any], source: Mapping[str, Any]
 
 def _holds_value(operand: Term) -> bool:
     return not isinstance(operand.type, AbsentType | TokenType)
-
-
-def runnable(term: Term) -> bool:
-    """True when every result of the node is a tensor of known shape: what can be evaluated at build time."""
-    types = term.type.items if isinstance(term.type, TupleType) else (term.type,)
-    return all(isinstance(type, TensorType) and type.static is not None for type in types)

@@ -31,9 +31,7 @@ from coset.lowering.planning.contraction import dot
 from coset.lowering.planning.kinds import CONVOLUTION_GRADIENTS, is_convolution_gradient, is_product
 from coset.lowering.planning.plan import MOST_WALKS, plan
 from coset.lowering.triton.source import can_emit
-from coset.lowering.triton.tiling import (
-    HOLDING,
-)
+from coset.lowering.triton.tiling import HOLDING
 from coset.pricing.attention import attention_seconds, chain_seconds
 from coset.pricing.convolutions import windowed_seconds
 from coset.pricing.elementwise import arithmetic_seconds

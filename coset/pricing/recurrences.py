@@ -13,9 +13,7 @@ from coset.lowering.kernels.kernel import (
 )
 from coset.lowering.planning.kinds import wide
 from coset.lowering.triton.recurrence import default_choice, read_again
-from coset.lowering.triton.tiling import (
-    unit_of,
-)
+from coset.lowering.triton.tiling import unit_of
 from coset.pricing.machine import Machine
 from coset.pricing.products import rates_full, rating
 

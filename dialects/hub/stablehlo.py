@@ -39,7 +39,6 @@ __all__ = [
 ]  # fmt: skip
 
 Rule = Callable[..., Type]
-Flops = Callable[[Type, Sequence[Type], Attributes], Any]
 SPECIFICATION = "https://openxla.org/stablehlo/spec#"
 
 

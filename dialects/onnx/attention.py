@@ -23,7 +23,6 @@ from coset.ir.term import Term, make
 from coset.ir.types import BOOL, F32, F64, I64, DType
 
 DEFINED = (onnx_ops.RULES, onnx_indexing.RULES)  # Softmax and Gather are used here
-_OUTPUT = {"raw": 0, "capped": 1, "biased": 2, "probabilities": 3}
 
 
 class _Scores(NamedTuple):

@@ -87,7 +87,6 @@ class _Form:
     idle: frozenset[str] = frozenset()
 
 
-_TRAINING = frozenset({"training_mode"})
 _FORMS: dict[str, _Form] = {
     **{name: _Form() for name in ("Gelu", "BiasGelu", "FastGelu", "QuickGelu", "ScaledSiLU", "GatedAdd", "GatedRMSNorm", "CDist")},
     **{name: _Form() for name in ("FusedMatMul", "TransposeMatMul", "MatMulInteger16", "FusedGemm", "SkipLayerNormalization")},

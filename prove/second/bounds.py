@@ -121,19 +121,6 @@ def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
     return total, (a - (total - part)) + (b - part)
 
 
-def _two_product(a: Array, b: Array) -> tuple[Array, Array]:
-    """The product in f64 and what it rounds off (Dekker)."""
-    whole = a * b
-    (ah, al), (bh, bl) = _split(a), _split(b)
-    return whole, ((ah * bh - whole) + ah * bl + al * bh) + al * bl
-
-
-def _split(x: Array) -> tuple[Array, Array]:
-    scaled = x * 134217729.0  # 2^27 + 1
-    high = scaled - (scaled - x)
-    return high, x - high
-
-
 def _sum_bound(sign: float) -> BoundRule:
     def bound(_: Term, f: Format, v: Array, operands: Operands) -> Any:
         (a, ea), (b, eb) = operands
