@@ -29,7 +29,7 @@ from coset.job.phases import with_witnesses
 from coset.optimizing import running
 from coset.optimizing.formats import Compare, Flow
 from coset.optimizing.measured import TimedProgram, race
-from coset.optimizing.report import Seconds, report_of
+from coset.optimizing.report import Seconds, certified_rules, report_of
 from coset.prove.certificate import Certificate
 from coset.prove.certificate_file import packed
 from coset.rules.elaborated import LIBRARY, in_dialects
@@ -85,6 +85,9 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
     if task.job.picture is not None:
         report |= task.job.picture(task, made.solved, made.program, flow.names(made.program))
     certificate, said = _certified(task, made.solved, path) if task.job.certified else (None, None)
+    if certificate is not None:  # it names every rule on the way, not only those that made what was chosen
+        named = certified_rules(certificate, with_witnesses(task.phases, task.job.weakest))
+        report |= {"rules": [usage.summary() for usage in named], "rules_from": "certificate"}
     found = {**report, "memory": memory, "session": session, "left_out": left_out, "measured": measured, "certificate": said}
     return made.program, found, certificate
 
