@@ -35,7 +35,7 @@ JOBS = (  # the folders of coset/ itself, in the order of who may import whom
     "comparing", "job", "console", "pricing", "searching", "proving", "optimizing", "packaging", "tuning", "calibration", "explaining",
     "reporting", "commands",
 )  # fmt: skip
-ROOT_FILES = ("__init__", "cli", "bench", "check", "compiling", "deferred_methods", "reference", "second")  # what others run or import
+ROOT_FILES = ("__init__", "api", "cli", "bench", "check", "compiling", "deferred_methods", "reference", "second")  # what others import
 COPIED = ("lowering/package/runtime.py", "lowering/package/tiles.py")  # texts of packages
 DOORS = {  # third-party package -> where it may be imported
     "egglog": ("egraph/door.py",),
@@ -63,7 +63,7 @@ LONG_FILES = {  # more than 400 lines: at most so many, and why
     "prove/frames.py": (447, "one reading of a rule's axes: its functions call each other"),
 }
 LONG_FUNCTIONS = {  # more than 40 lines: at most so many, and why
-    "coset/optimizing/pipeline.py:optimize": (56, "the signature and the documentation of 18 parameters; 13 lines of code"),
+    "coset/optimizing/pipeline.py:optimize": (63, "the signature and the documentation of 18 parameters; 18 lines of code"),
     "lowering/torch/functions_movement.py:gather": (46, "its text is written into packages, which call it alone"),
     "prove/bounds.py:_float": (41, "trusted by the checker of certificates: one case after the other"),
     "prove/sample.py:test_rule": (55, "one loop whose counts decide together when to stop"),

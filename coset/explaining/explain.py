@@ -72,8 +72,7 @@ def explain(question: ExplainedRule) -> dict[str, Any]:
     whole = _once(each for each in near if each.partial.whole)
     if not whole and question.at is None:
         whole = _once(each for each in Matcher(saturation.graph, makers, edits=False).places(rules) if each.partial.whole)
-    gain = _gain(task, rules) if whole else RuleGain()
-    nearest = [] if whole else _nearest(near)
+    gain, nearest = (_gain(task, rules), []) if whole else (RuleGain(), _nearest(near))
     return {
         "not_shown": job.own().told(),
         "rule": question.rule,

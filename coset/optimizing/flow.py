@@ -85,9 +85,8 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
     if task.job.picture is not None:
         report |= task.job.picture(task, made.solved, made.program, flow.names(made.program))
     certificate, said = _certified(task, made.solved, path) if task.job.certified else (None, None)
-    if certificate is not None:  # it names every rule on the way, not only those that made what was chosen
-        named = certified_rules(certificate, with_witnesses(task.phases, task.job.weakest))
-        report |= {"rules": [usage.summary() for usage in named], "rules_from": "certificate"}
+    if certificate is not None:
+        report |= certified_rules(certificate, with_witnesses(task.phases, task.job.weakest))
     found = {**report, "memory": memory, "session": session, "left_out": left_out, "measured": measured, "certificate": said}
     return made.program, found, certificate
 

@@ -92,12 +92,13 @@ def report_of(
     }  # fmt: skip
 
 
-def certified_rules(certificate: Certificate, phases: Sequence[Phase]) -> list[Usage]:
-    """The rules that a certificate names, with the number of its steps that each makes."""
+def certified_rules(certificate: Certificate, phases: Sequence[Phase]) -> dict[str, Any]:
+    """What the report says of rules where there is a certificate: it names each on the way, not only those that made what was chosen, with
+    the number of its steps."""
     steps = Counter(line["rule"] for line in certificate.lines if "rule" in line)
     known = {rule.name: rule for phase in phases for rule in phase.rules}
     used = [Usage(known[rule["name"]], steps[number]) for number, rule in enumerate(certificate.head["rules"])]
-    return sorted(used, key=lambda usage: usage.rule.name)
+    return {"rules": [each.summary() for each in sorted(used, key=lambda usage: usage.rule.name)], "rules_from": "certificate"}
 
 
 def growth_of(saturation: Saturation) -> list[dict[str, Any]]:

@@ -45,6 +45,7 @@ from coset.proving.steps import CertificateStep, Uncertified
 from coset.rules.equation import Numerics
 from coset.rules.ranges import class_of
 from coset.rules.rule import permitted
+from coset.rules.written import WrittenRule
 
 assert coset.dialects  # imported so that every op and definition is registered
 
@@ -61,7 +62,7 @@ class Proving:
     before: Path
     after: Path
     numerics: str = "reassociates"
-    rules: Sequence[str | Path] = ()
+    rules: Sequence[str | Path | WrittenRule] = ()
     dims: Mapping[str, int] = field(default_factory=dict)
     pairs: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 20.0
