@@ -31,8 +31,8 @@ API_HEAD = """\
 - **Threads.** Any thread may call these functions. Jobs of one process run one after the other.
 - **Several at once.** Use processes, such as `multiprocessing.Pool`: a worker may call everything here.
 - **Between processes.** An `Optimized` can be pickled. Its file, its report and its certificate travel with it.
-- **Errors.** A mistake in a model, a file or an option is a `coset.CosetError`, which says what is wrong, where, and what to do. An argument of
-  another type is a `TypeError`.
+- **Errors.** A mistake in a model, a file or an option is a `coset.CosetError`. It says what is wrong, where, and what to do. An argument
+  of another type is a `TypeError`.
 """
 DEFAULTS = r"<function (<lambda>|\w+) at 0x[0-9a-f]+>"  # of an argument that is a function
 CLI_HEAD = """\
