@@ -33,6 +33,7 @@ Rules = Sequence["str | Path | WrittenRule"]
 
 SEARCHES = 4  # at most, in one stage of a proof
 CHECKED = 600.0  # s for a comparison
+SHOWN = ("proved", "bounded", "tested")  # what a rule may be required to be, the strongest first
 EACH_RULE = 90.0  # s of the processor to draw and to prove it
 
 
@@ -132,8 +133,8 @@ def diff(
 
 @alone
 def check(
-    *files: str | Path, anew: bool = False, accept_weaker: bool = False, time_limit: float = EACH_RULE, smt: str | Path | None = None,
-    progress: Progress = _silent,
+    *files: str | Path, anew: bool = False, accept_weaker: bool = False, time_limit: float = EACH_RULE, require: str | None = None,
+    smt: str | Path | None = None, progress: Progress = _silent,
 ) -> dict[str, Any]:  # fmt: skip
     """The verdicts on the rules of `files` (none: the whole library), each parsed, type-checked, drawn and proved.
 
@@ -141,39 +142,51 @@ def check(
     files beside the rules are written, with weaker verdicts if `accept_weaker`. `anew` looks again at what has not changed; `time_limit`
     are seconds of the processor for each rule; `smt` is a folder for each question to Z3 (it implies `anew`).
     """
-    found = checked(files, anew=anew, accept_weaker=accept_weaker, time_limit=time_limit, smt=smt, progress=progress)
+    found = checked(files, anew=anew, accept_weaker=accept_weaker, time_limit=time_limit, require=require, smt=smt, progress=progress)
     return found.summary()
 
 
 class Checked:
-    """What a check of rule files found: the `verdicts`, the mistakes in files (`errors`), and the names of verdicts that are `weaker` than
-    before or `unknown`."""
+    """What a check of rule files found: the `verdicts`, the mistakes in files (`errors`), the verdicts that are `weaker` than before or
+    `below` what is required, and the names of those that are `unknown`."""
 
-    def __init__(self, verdicts: Sequence[RuleVerdict], errors: Sequence[CosetError], weaker: Sequence[RuleVerdict]) -> None:
+    def __init__(
+        self, verdicts: Sequence[RuleVerdict], errors: Sequence[CosetError], weaker: Sequence[RuleVerdict], require: str | None
+    ) -> None:  # fmt: skip
         self.verdicts, self.errors, self.weaker = verdicts, errors, weaker
+        most = () if require is None else SHOWN[: SHOWN.index(require) + 1]
+        self.below = [each for each in verdicts if most and each.assurance not in (*most, "refuted", "unknown")]
         self.unknown = [verdict.name for verdict in verdicts if verdict.assurance == "unknown"]
 
     @property
     def holds(self) -> bool:
-        """Whether nothing is refuted, a mistake, or weaker than before."""
-        return not self.errors and not self.weaker and all(verdict.ok for verdict in self.verdicts)
+        """Whether nothing is refuted, a mistake, weaker than before or below what is required."""
+        return not self.errors and not self.weaker and not self.below and all(verdict.ok for verdict in self.verdicts)
 
     def summary(self) -> dict[str, Any]:
         """What `--json` prints, and whether all is well."""
         from coset.console.verdicts import verdict_summary
 
-        weaker = [verdict.name for verdict in self.weaker]
+        weaker, below = ([verdict.name for verdict in those] for those in (self.weaker, self.below))
         return {
             **verdict_summary(self.verdicts, self.errors),
             "ok": self.holds and not self.unknown,
             "weaker": weaker,
+            "below": below,
             "unknown": self.unknown,
         }
 
 
 @alone
 def checked(
-    files: Sequence[str | Path], *, anew: bool, accept_weaker: bool, time_limit: float, smt: str | Path | None, progress: Progress
+    files: Sequence[str | Path],
+    *,
+    anew: bool,
+    accept_weaker: bool,
+    time_limit: float,
+    require: str | None,
+    smt: str | Path | None,
+    progress: Progress,
 ) -> Checked:
     """As `check`, with what was found as it is."""
     import coset.dialects
@@ -184,11 +197,13 @@ def checked(
     from coset.rules.library import DEFAULT
 
     assert coset.dialects
+    if require is not None and require not in SHOWN:
+        raise CosetError(f"there is no assurance `{require}`", help=f"one of: {', '.join(SHOWN)}")
     paths = [Path(file) for file in files]
     with nullcontext() if smt is None else recording(Path(smt)):
         verdicts, errors = run(paths or DEFAULT, anew=anew or smt is not None, seconds=time_limit)
     errors += kernel_errors(paths)
-    found = Checked(verdicts, errors, [] if errors or accept_weaker else weaker(verdicts))
+    found = Checked(verdicts, errors, [] if errors or accept_weaker else weaker(verdicts), require)
     if found.holds:
         write_lock(verdicts)
         for name in prune_locks(paths or DEFAULT):

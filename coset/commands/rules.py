@@ -22,15 +22,20 @@ from coset.job.answer import save
     show_default=True,
     help="seconds of the processor for each rule, to draw and to prove it; what is not done by then is unknown",
 )
+@click.option(
+    "--require",
+    type=click.Choice(["proved", "bounded", "tested"]),
+    help="1 where a rule is shown less well: what continuous integration asks for",
+)
 @click.option("--smt", type=click.Path(file_okay=False), help="write each question to Z3 as SMT-LIB into this folder; implies --all")
 @NATIVE
 @JSON
-def check(files: tuple[str, ...], anew: bool, accept: bool, seconds: float, smt: str | None, as_json: bool) -> int:
+def check(files: tuple[str, ...], anew: bool, accept: bool, seconds: float, require: str | None, smt: str | None, as_json: bool) -> int:
     """Parse, type-check, lint and verify rule FILES (default: the whole library): 1 where one is refuted, 3 where one is unknown."""
     from coset import api
     from coset.console.verdicts import show_verdicts
 
-    found = api.checked(files, anew=anew, accept_weaker=accept, time_limit=seconds, smt=smt, progress=say)
+    found = api.checked(files, anew=anew, accept_weaker=accept, time_limit=seconds, require=require, smt=smt, progress=say)
     if as_json:
         print_json(found.summary())
     else:
@@ -39,6 +44,8 @@ def check(files: tuple[str, ...], anew: bool, accept: bool, seconds: float, smt:
         return USER_ERROR
     for verdict in found.weaker:
         say(f"`{verdict.name}` is only {verdict.assurance} now: {verdict.method}; `--accept-weaker` enters that into the lock file")
+    for verdict in found.below:
+        say(f"`{verdict.name}` is {verdict.assurance}, and {require} is required: {verdict.method}")
     if not found.holds:
         return NEGATIVE
     if found.unknown:
