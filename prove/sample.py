@@ -229,7 +229,7 @@ class Situation:
     @staticmethod
     def of(rule: Rule, instance: Instance, pair: tuple[Term, Term]) -> Situation:
         """The situation in which `rule` says that the sides of `pair` are equal."""
-        return Situation(rule, instance, tuple(results(pair)), numbers_of(rule, instance), _thresholds(pair))
+        return Situation(rule, instance, tuple(results(pair)), numbers_of(rule, instance), thresholds_of(pair))
 
     def compared(self, kind: str, generator: np.random.Generator) -> Counterexample | None:
         """A counterexample among drawn elements of that kind, or None."""
@@ -254,7 +254,7 @@ class Situation:
             for pair in self.pairs:
                 with np.errstate(all="ignore"):
                     left, right = (np.asarray(value) for value in evaluate(pair, inputs, fallback=evaluate_defined))
-                    difference = self._difference(pair, inputs, left, right, kind)
+                    difference = promised_difference(self.rule.numerics, pair, inputs, (left, right), kind, self.numbers)
                 if difference is not None:
                     index, why = difference
                     own = self.instance
@@ -266,20 +266,25 @@ class Situation:
             )
         return None
 
-    def _difference(self, pair: tuple[Term, Term], inputs: Mapping[str, Array], left: Array, right: Array, kind: str) -> Difference | None:
-        numerics = self.rule.numerics
-        exactly = numerics.word in ("reassociates", "real")
-        # what is undefined is no NaN in a type that has none
-        stored = kind == STORED and not (numerics.word == "real" and not has_nan(left.dtype))
-        if not exactly or stored or left.shape != right.shape or left.dtype != right.dtype:
-            found = difference_of(numerics, left, right, pair, inputs)
-            if found is not None or not exactly:
-                return found
-        found = exact_difference(numerics, pair, inputs, self.numbers, plain=kind in PLAIN)
-        if found is None and kind == KINDS[0] and numerics.word == "reassociates":
-            why = lost_precision(pair, inputs, self.numbers)
-            found = ((), why) if why else None
-        return found
+
+def promised_difference(
+    numerics: Numerics, pair: tuple[Term, Term], inputs: Mapping[str, Array], values: tuple[Array, Array], kind: str,
+    numbers: tuple[Numbers, Numbers] = ({}, {}),
+) -> Difference | None:  # fmt: skip
+    """Where two terms differ more than `numerics` promise on inputs of a kind on which they have these `values`; None where they do not."""
+    left, right = values
+    exactly = numerics.word in ("reassociates", "real")
+    # what is undefined is no NaN in a type that has none
+    stored = kind == STORED and not (numerics.word == "real" and not has_nan(left.dtype))
+    if not exactly or stored or left.shape != right.shape or left.dtype != right.dtype:
+        found = difference_of(numerics, left, right, pair, inputs)
+        if found is not None or not exactly:
+            return found
+    found = exact_difference(numerics, pair, inputs, numbers, plain=kind in PLAIN)
+    if found is None and kind == KINDS[0] and numerics.word == "reassociates":
+        why = lost_precision(pair, inputs, numbers)
+        found = ((), why) if why else None
+    return found
 
 
 def numbers_of(rule: Rule, instance: Instance) -> tuple[Numbers, Numbers]:
@@ -316,7 +321,7 @@ def _stored(term: Term) -> Decimal:
     return Decimal(float(term.attribute("value").array().astype(np.float64)))
 
 
-def _thresholds(pair: tuple[Term, Term]) -> tuple[float, ...]:
+def thresholds_of(pair: tuple[Term, Term]) -> tuple[float, ...]:
     """The small constants in both sides, and their negatives: comparisons and quotients change there."""
     found: dict[float, None] = {}
     for term in topological(expanded(pair, keep=lambda _: False)):
