@@ -58,7 +58,6 @@ LONG_FILES = {  # more than 400 lines: at most so many, and why
     "frontends/onnx/runtime_forms.py": (504, "a table: what ONNX Runtime's schemas ask of each node"),
     "lowering/kernels/kernel.py": (523, "a catalogue: one dataclass for each kind of kernel, and what every kind is asked for"),
     "lowering/planning/grouping.py": (456, "one walk over a program: each step reads and changes the same groups"),
-    "lowering/torch/kernel.py": (474, "one writer: a method for each kind of kernel, over one set of axes"),
     "prove/denote.py": (584, "one recursion over terms under one set of known facts: its functions call each other"),
     "prove/frames.py": (447, "one reading of a rule's axes: its functions call each other"),
 }
