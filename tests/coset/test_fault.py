@@ -46,7 +46,7 @@ from coset.lowering.package.plan import planned_package
 from coset.lowering.package.program import write_package
 from coset.lowering.planning.plan import plan
 from coset.lowering.torch.kernel_writer import KernelWriter
-from coset.lowering.triton import source as triton
+from coset.lowering.triton.kinds import TRITON_KINDS
 from coset.lowering.triton.launch import EmittedKernel
 from coset.lowering.triton.source import can_emit
 from coset.packaging import lower
@@ -215,14 +215,14 @@ def test_a_wrong_triton_function_is_named(monkeypatch: pytest.MonkeyPatch, tmp_p
     """By itself: the torch function of the same kernel is right."""
     pytest.importorskip("triton")
     names: list[str] = []
-    right = triton._EMITTERS[Product]
+    right = TRITON_KINDS[Product].emit
 
     def wrong(kernel: Computed, *rest: Any) -> EmittedKernel:
         found = right(kernel, *rest)
         names.extend([kernel.name] * (kernel.name not in names))
         return replace(found, source=planted(found.source)) if names.index(kernel.name) == 1 else found
 
-    monkeypatch.setitem(triton._EMITTERS, Product, wrong)
+    monkeypatch.setitem(TRITON_KINDS, Product, replace(TRITON_KINDS[Product], emit=wrong))
     with pytest.raises(Refused) as caught:
         lower.lower(asked(layers(), Check.INTERPRETED), tmp_path / "out")
     assert not (tmp_path / "out").exists()
