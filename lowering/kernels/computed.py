@@ -143,10 +143,14 @@ Kernel = Computed | Library
 K = TypeVar("K", bound=Computed)
 
 
-def _scalars_in(held: Any) -> tuple[Scalar, ...]:
-    if isinstance(held, HoldsScalars):
-        return tuple(value for name in held.value_fields for value in _scalars_in(getattr(held, name)))
-    return tuple(value for each in held for value in _scalars_in(each)) if isinstance(held, tuple) else (held,)
+def _collect(held: HoldsScalars, found: list[Scalar]) -> None:
+    for name in held.value_fields:
+        item = getattr(held, name)
+        for each in item if isinstance(item, tuple) else (item,):
+            if isinstance(each, HoldsScalars):
+                _collect(each, found)
+            else:
+                found.append(each)
 
 
 def _with_scalars(held: Any, of: Callable[[Scalar], Scalar]) -> Any:
@@ -157,7 +161,9 @@ def _with_scalars(held: Any, of: Callable[[Scalar], Scalar]) -> Any:
 
 def step_values(held: HoldsScalars) -> tuple[Scalar, ...]:
     """The scalars of a step; of a kernel, those that it computes behind its picks and before its stores."""
-    return _scalars_in(held)
+    found: list[Scalar] = []
+    _collect(held, found)
+    return tuple(found)
 
 
 def with_step_values(held: H, of: Callable[[Scalar], Scalar]) -> H:
@@ -169,14 +175,20 @@ def values_of(kernel: Kernel) -> tuple[Scalar, ...]:
     """All scalars that a kernel computes at its top level: its picks, and what it folds, multiplies and stores. A library has none."""
     if isinstance(kernel, Library):
         return ()
-    return (*(pick.value for pick in kernel.picks), *step_values(kernel), *(store.value for store in stores_of(kernel)))
+    found = [pick.value for pick in kernel.picks]
+    _collect(kernel, found)
+    found += [store.value for store in stores_of(kernel)]
+    return tuple(found)
 
 
 def stores_of(kernel: Kernel) -> Stores:
     """The stores of a kernel (a library's results are not stores)."""
     if isinstance(kernel, Library):
         return ()
-    return tuple(store for name in kernel.store_fields for store in getattr(kernel, name))
+    found: list[Store] = []
+    for name in kernel.store_fields:
+        found += getattr(kernel, name)
+    return tuple(found)
 
 
 def with_stores(kernel: K, made: Callable[[Stores], Stores]) -> K:
