@@ -1,8 +1,8 @@
 """What each kind of kernel says of itself: its loops, its scalars and its stores by name, and what a pass may do with it.
 
 A kind is a dataclass in a file of its own. It names its fields in `loop_fields`, `value_fields` and `store_fields`, so that all kinds are
-read and rewritten by the same functions here, and it has its text. What a pass asks beyond that has a cautious answer in `Computed`, which
-a kind replaces where it knows better.
+read and rewritten by the same functions here, and it has its text. What a pass asks beyond that has the answer of most kinds in `Computed`,
+which the others replace.
 """
 
 from __future__ import annotations
