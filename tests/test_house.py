@@ -56,9 +56,7 @@ LONG_FILES = {  # more than 400 lines: at most so many, and why
     "egraph/search.py": (432, "one search over one e-graph: each step reads and changes the same state"),
     "frontends/onnx/model.py": (481, "one import of one graph: each node reads and changes what the names mean so far"),
     "frontends/onnx/runtime_forms.py": (504, "a table: what ONNX Runtime's schemas ask of each node"),
-    "lowering/kernels/kernel.py": (523, "a catalogue: one dataclass for each kind of kernel, and what every kind is asked for"),
     "lowering/planning/grouping.py": (456, "one walk over a program: each step reads and changes the same groups"),
-    "lowering/torch/kernel.py": (474, "one writer: a method for each kind of kernel, over one set of axes"),
     "prove/denote.py": (584, "one recursion over terms under one set of known facts: its functions call each other"),
     "prove/frames.py": (447, "one reading of a rule's axes: its functions call each other"),
 }
