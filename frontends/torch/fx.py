@@ -217,7 +217,7 @@ def import_graph(graph: Any) -> Imported:
     terms, outputs = _results(listed, value, sizes)
     inputs, places = _with_carriers(inputs, places, terms)
     solved = _solved(arguments, [output for output in outputs if isinstance(output, Poly)], places)
-    program = Program(tuple(inputs), tuple((f"y{i}", term) for i, term in enumerate(terms)), None, {"format": "torch"})
+    program = Program(tuple(inputs), tuple((f"y{i}", term) for i, term in enumerate(terms)))
     needed = set(program.symbols())
     return Imported(program, tuple(places), tuple(outputs), {name: n for name, n in sizes.hints.items() if name in needed}, solved, ops)
 
