@@ -30,6 +30,7 @@ from coset.ir.constants import Constant
 from coset.ir.dims import Dim
 from coset.ir.program import Program, spelled
 from coset.ir.program_source import ProgramSource
+from coset.ir.stages import passed
 from coset.ir.suggestions import like
 from coset.ir.term import CONSTANT, PARAMETER, Region, Term, get, input_term, make, topological
 from coset.ir.types import I64, AbsentType, TensorType, TokenType, TupleType, Type
@@ -53,7 +54,7 @@ def import_model(
     """
     opened = open_model(source, folder=folder)
     opened = inlined(opened) if inline else opened
-    return read(lambda facts: _Importer(opened, facts, rewrite=rewrite).program(keep))
+    return passed("reading ONNX", read(lambda facts: _Importer(opened, facts, rewrite=rewrite).program(keep)))
 
 
 class _Importer:

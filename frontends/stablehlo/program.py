@@ -20,6 +20,7 @@ from coset.ir.constants import Constant, constant_of
 from coset.ir.dims import Dim
 from coset.ir.errors import CosetError, TypeRuleError
 from coset.ir.program import Program
+from coset.ir.stages import passed
 from coset.ir.term import PARAMETER, Region, Term, get, input_term, make
 from coset.ir.types import TensorType, TokenType, Type
 
@@ -45,7 +46,7 @@ def import_stablehlo(source: str | Path | bytes) -> Program:
     constants: dict[Value, Constant] = {}
     while True:
         try:
-            return _Importer(opened, known, constants).program()
+            return passed("reading StableHLO", _Importer(opened, known, constants).program())
         except KnownDim as fact:  # a dim that was left open is known now: from the beginning
             known = {name: dims.substitute(dim, {fact.symbol: fact.dim}) for name, dim in known.items()}
             known[fact.symbol] = fact.dim

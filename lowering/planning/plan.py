@@ -17,6 +17,7 @@ from coset.ir.dims import alone, symbols
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.program import Program
+from coset.ir.stages import passed
 from coset.ir.term import CONSTANT, GET, INPUT, Term, topological
 from coset.ir.types import DType, TensorType, TupleType
 from coset.lowering.kernels.identifier import identifier
@@ -251,9 +252,10 @@ class _Builder:
             if isinstance(kernel, Library) and (why := too_long(group.heavy[0]) or from_the_host(group.heavy[0], no_kernel(group.heavy[0])))
         )
         held = tuple(self._held(kernels, places))
-        plan = Plan(self.buffers, tuple(kernels), inputs, ends, self._symbols(), apart, notes=notes, held=held)
+        plan = passed("planning", Plan(self.buffers, tuple(kernels), inputs, ends, self._symbols(), apart, notes=notes, held=held))
         offsets, size = arena(plan)
-        return packed(replace(plan, offsets=offsets, arena=size))
+        placed_plan = passed("placing temporaries", replace(plan, offsets=offsets, arena=size))
+        return passed("packing constants", packed(placed_plan))
 
     # ------------------------------------------------------------ buffers
 
