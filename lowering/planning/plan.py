@@ -76,8 +76,9 @@ def plan(
     what the program says, in any order. `walks`: how often terms are grouped at most.
 
     Raises:
-        CosetError: a value has no known rank, or a dim symbol can be read from no input.
+        CosetError: an input or output is no tensor, a value has no known rank, or a dim symbol can be read from no input.
     """
+    _require_tensors(program)
     _require_ranks(program.terms())
     limits = _limits(target, limits)
     limits = replace(limits, atomics=limits.atomics or atomics, contracts=limits.contracts and not exact)
@@ -180,6 +181,13 @@ def _limits(target: Target | None, limits: KernelLimits | None) -> KernelLimits:
     launch, step, rate = (target.numbers.get(name) for name in ("launch", "step", "bandwidth"))
     found = replace(KernelLimits(), launch_bytes=int(launch.value * rate.value)) if launch and rate else KernelLimits()
     return replace(found, step_bytes=int(step.value * rate.value)) if step and rate else found
+
+
+def _require_tensors(program: Program) -> None:
+    ends = [(f"input `{term.attribute('name')}`", term) for term in program.inputs]
+    for what, term in (*ends, *((f"output `{name}`", term) for name, term in program.outputs)):
+        if not isinstance(term.type, TensorType):
+            raise CosetError(f"the {what} is {term.type}, no tensor, so that no buffer can be made for it", help="give and return tensors")
 
 
 def _require_ranks(terms: Iterable[Term]) -> None:
