@@ -18,7 +18,7 @@ from coset.lowering.kernels.verifier import verify_plan
 from coset.prove.contents import gives_dims
 from coset.rules.defining import forget
 from coset.rules.definition import DEFINED
-from coset.rules.elaborated import LIBRARY, in_dialects
+from coset.rules.elaborated import comes_with_coset
 
 MISSING = "Triton is not installed (make gpu)"
 
@@ -53,8 +53,7 @@ def no_definitions_left() -> Iterator[None]:
     before = set(DEFINED)
     yield
     for name in set(DEFINED) - before:
-        folder = DEFINED[name].directory
-        if folder.resolve() != LIBRARY and not in_dialects(folder):
+        if not comes_with_coset(DEFINED[name].directory):
             forget(DEFINED[name].op)
 
 
