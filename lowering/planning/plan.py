@@ -87,6 +87,7 @@ def plan(
         kept = over_windows(kept, windows)
     if libraries is not None and not exact:
         kept = with_attentions(with_biases(kept, libraries), libraries)
+    passed("making terms primitive", program.with_roots(kept))
     written: set[int] = set()  # attentions that are no kernel
     while True:
         roots, attended = attending(kept, written)
