@@ -12,7 +12,7 @@ from hypothesis import settings
 from coset.backends.triton_runtime import Compiler, OnDevice, Runner, TritonInterpreter
 from coset.ir import stages
 from coset.ir.program import Program
-from coset.ir.verifier import Malformed, is_foreign, verify_program
+from coset.ir.verifier import VerificationError, is_foreign, verify_program
 from coset.lowering.kernels.kernel import Plan
 from coset.lowering.kernels.verifier import verify_plan
 from coset.prove.contents import gives_dims
@@ -70,8 +70,8 @@ def verify_stage(stage: str, made: Any) -> None:
             verify_plan(made)
         if isinstance(made, Program):
             verify_program(made, gives_dims=lambda term: is_foreign(term) or gives_dims(term))
-    except Malformed as error:
-        raise Malformed(f"after {stage}: {error}") from None
+    except VerificationError as error:
+        raise VerificationError(f"after {stage}: {error}") from None
 
 
 @pytest.fixture(scope="module")

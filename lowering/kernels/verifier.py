@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import prod
 
 from coset.ir.dims import Dim, alone, symbols
-from coset.ir.verifier import Malformed
+from coset.ir.verifier import VerificationError
 from coset.lowering.kernels.index_arithmetic import range_of
 from coset.lowering.kernels.kernel import (
     Buffer,
@@ -38,7 +38,7 @@ def verify_plan(plan: Plan) -> None:
     """Refuse a plan that is not well formed.
 
     Raises:
-        Malformed: a buffer is not described, not written before it is read, or written by whom it should not be; a kernel speaks of
+        VerificationError: a buffer is not described, not written before it is read, or written by whom it should not be; a kernel speaks of
             a symbol that it has not, loads or stores with an index that does not fit the buffer or in another element type; kernels on
             several streams are in no order, or temporaries that live together share memory.
     """
@@ -48,7 +48,7 @@ def verify_plan(plan: Plan) -> None:
     for kernel in plan.kernels:
         for name in (*reads(kernel), *writes(kernel)):
             if name not in plan.buffers:
-                raise Malformed(f"{kernel.name} uses the buffer `{name}`, which the plan has not")
+                raise VerificationError(f"{kernel.name} uses the buffer `{name}`, which the plan has not")
         if not isinstance(kernel, Library):
             _verify_symbols(plan, kernel)
             _verify_accesses(plan, kernel)
@@ -62,7 +62,7 @@ def verify_plan(plan: Plan) -> None:
 def _once(names: Iterable[str], what: str) -> None:
     for name, count in Counter(names).items():
         if count > 1:
-            raise Malformed(f"two {what} are called `{name}`")
+            raise VerificationError(f"two {what} are called `{name}`")
 
 
 # ---------------------------------------------------------------- buffers
@@ -71,20 +71,20 @@ def _once(names: Iterable[str], what: str) -> None:
 def _verify_buffer(plan: Plan, name: str, buffer: Buffer) -> None:
     rank = len(buffer.shape)
     if buffer.name != name:
-        raise Malformed(f"the buffer `{buffer.name}` is entered as `{name}`")
+        raise VerificationError(f"the buffer `{buffer.name}` is entered as `{name}`")
     if buffer.role not in ROLES:
-        raise Malformed(f"the buffer `{name}` has the role {buffer.role}, which is none of {', '.join(ROLES)}")
+        raise VerificationError(f"the buffer `{name}` has the role {buffer.role}, which is none of {', '.join(ROLES)}")
     if (buffer.role == "constant") != (buffer.value is not None):
-        raise Malformed(f"the buffer `{name}` is {buffer.role} and has {'no' if buffer.value is None else 'a'} value")
+        raise VerificationError(f"the buffer `{name}` is {buffer.role} and has {'no' if buffer.value is None else 'a'} value")
     if buffer.strides is not None and len(buffer.strides) != rank:
-        raise Malformed(f"the buffer `{name}` has {len(buffer.strides)} strides for {rank} dims")
+        raise VerificationError(f"the buffer `{name}` has {len(buffer.strides)} strides for {rank} dims")
     if buffer.order is not None and sorted(buffer.order) != list(range(rank)):
-        raise Malformed(f"the buffer `{name}` lies in the order {buffer.order}, which is no order of its {rank} dims")
+        raise VerificationError(f"the buffer `{name}` lies in the order {buffer.order}, which is no order of its {rank} dims")
     if buffer.packed is not None and not 0 <= buffer.packed < rank:
-        raise Malformed(f"the buffer `{name}` is packed along dim {buffer.packed} of {rank}")
+        raise VerificationError(f"the buffer `{name}` is packed along dim {buffer.packed} of {rank}")
     unknown = sorted({symbol for dim in buffer.shape for symbol in symbols(dim)} - plan.symbols.keys())
     if unknown:
-        raise Malformed(f"the buffer `{name}` has the dim `{unknown[0]}`, which the plan reads from nowhere")
+        raise VerificationError(f"the buffer `{name}` has the dim `{unknown[0]}`, which the plan reads from nowhere")
 
 
 def _verify_ends(plan: Plan) -> None:
@@ -94,18 +94,18 @@ def _verify_ends(plan: Plan) -> None:
     _once((name for name, _ in plan.outputs), "outputs")
     for name, held in (*plan.inputs, *plan.outputs, *((f"dim {each}", source) for each, (source, _) in plan.symbols.items())):
         if held not in plan.buffers:
-            raise Malformed(f"`{name}` is held by the buffer `{held}`, which the plan has not")
+            raise VerificationError(f"`{name}` is held by the buffer `{held}`, which the plan has not")
     for name, held in plan.inputs:
         if plan.buffers[held].role != "input":
-            raise Malformed(f"the input `{name}` is the buffer `{held}`, whose role is {plan.buffers[held].role}")
+            raise VerificationError(f"the input `{name}` is the buffer `{held}`, whose role is {plan.buffers[held].role}")
     for name, (source, axis) in plan.symbols.items():
         shape = plan.buffers[source].shape
         if not 0 <= axis < len(shape) or alone(shape[axis]) != name:
-            raise Malformed(f"the dim `{name}` is read from dim {axis} of `{source}`, which is another")
+            raise VerificationError(f"the dim `{name}` is read from dim {axis} of `{source}`, which is another")
     for item in plan.held:
         ranks = {len(each) for each in (item.low, item.high, item.axes)}
         if item.buffer not in plan.buffers or ranks != {len(plan.buffers[item.buffer].shape)}:
-            raise Malformed(f"{item.term} is held by no box of a buffer: {item.buffer} from {item.low} to {item.high}")
+            raise VerificationError(f"{item.term} is held by no box of a buffer: {item.buffer} from {item.low} to {item.high}")
 
 
 def _verify_makers(plan: Plan) -> None:
@@ -114,17 +114,17 @@ def _verify_makers(plan: Plan) -> None:
     for place, kernel in enumerate(plan.kernels):
         for name in reads(kernel):
             if name not in makers and plan.buffers[name].role not in GIVEN:
-                raise Malformed(f"{kernel.name} reads `{name}` before any kernel has written it")
+                raise VerificationError(f"{kernel.name} reads `{name}` before any kernel has written it")
         for name in writes(kernel):
             if plan.buffers[name].role in GIVEN:
-                raise Malformed(f"{kernel.name} writes `{name}`, which is {plan.buffers[name].role}")
+                raise VerificationError(f"{kernel.name} writes `{name}`, which is {plan.buffers[name].role}")
             makers.setdefault(name, []).append(place)
             if len(makers[name]) > 1 and any(isinstance(plan.kernels[each], Library) for each in makers[name]):
                 names = " and ".join(plan.kernels[each].name for each in makers[name])
-                raise Malformed(f"{names} write `{name}`, but a library writes the whole of it")
+                raise VerificationError(f"{names} write `{name}`, but a library writes the whole of it")
     for name, held in plan.outputs:
         if held not in makers and plan.buffers[held].role not in GIVEN:
-            raise Malformed(f"the output `{name}` is the buffer `{held}`, which no kernel writes")
+            raise VerificationError(f"the output `{name}` is the buffer `{held}`, which no kernel writes")
 
 
 # ---------------------------------------------------------------- one kernel
@@ -136,10 +136,10 @@ def _verify_symbols(plan: Plan, kernel: Computed) -> None:
     names = [*loops, *(pick.name for pick in kernel.picks)]
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise Malformed(f"{kernel.name} binds the symbol `{twice[0]}` twice")
+        raise VerificationError(f"{kernel.name} binds the symbol `{twice[0]}` twice")
     hidden = sorted(set(names) & plan.symbols.keys())
     if hidden:
-        raise Malformed(f"{kernel.name} binds the symbol `{hidden[0]}`, which is a dim of the program")
+        raise VerificationError(f"{kernel.name} binds the symbol `{hidden[0]}`, which is a dim of the program")
     known = {*loops, *plan.symbols}
     for pick in kernel.picks:
         _require_known(kernel, f"the pick `{pick.name}`", known, (pick.value,), (pick.count,))
@@ -154,7 +154,7 @@ def _require_known(kernel: Computed, what: str, known: set[str], values: Sequenc
     spoken = (*dims, *(dim for value in scalars(*values) for dim in dims_in(value)))
     lost = sorted({name for dim in spoken for name in symbols(dim)} - known)
     if lost:
-        raise Malformed(f"{what} of {kernel.name} speaks of the symbol `{lost[0]}`, which is not bound there")
+        raise VerificationError(f"{what} of {kernel.name} speaks of the symbol `{lost[0]}`, which is not bound there")
 
 
 def _verify_accesses(plan: Plan, kernel: Computed) -> None:
@@ -167,15 +167,15 @@ def _verify_accesses(plan: Plan, kernel: Computed) -> None:
     for what, name, index, dtype in accesses:
         buffer = plan.buffers[name]
         if len(index) != len(buffer.shape):
-            raise Malformed(f"{kernel.name} {what} `{name}` with {len(index)} indices for {len(buffer.shape)} dims")
+            raise VerificationError(f"{kernel.name} {what} `{name}` with {len(index)} indices for {len(buffer.shape)} dims")
         if dtype != buffer.dtype:
-            raise Malformed(f"{kernel.name} {what} `{name}` as {dtype}, but its elements are {buffer.dtype}")
+            raise VerificationError(f"{kernel.name} {what} `{name}` as {dtype}, but its elements are {buffer.dtype}")
     computed = values_of(replace(kernel, picks=()))  # picks may be computed only where they are used
     always = [("loads", load.buffer, load.index) for load in _unguarded(computed)]
     for what, name, index in (*always, *(("stores", store.buffer, store.index) for store in stores_of(kernel))):
         for axis, (dim, size) in enumerate(zip(index, plan.buffers[name].shape, strict=True)):
             if _leaves(dim, size, extents):
-                raise Malformed(f"{kernel.name} {what} `{name}` at {dim} along dim {axis}, which is not below {size}")
+                raise VerificationError(f"{kernel.name} {what} `{name}` at {dim} along dim {axis}, which is not below {size}")
 
 
 def _unguarded(values: Iterable[Scalar]) -> list[Load]:
@@ -215,7 +215,7 @@ def _verify_covered(plan: Plan) -> None:
         shape = plan.buffers[name].shape
         sizes = [size for size in shape if isinstance(size, int)]
         if count is not None and len(sizes) == len(shape) and count < prod(sizes):
-            raise Malformed(f"`{name}` has {prod(sizes)} elements, and stores reach {count} of them")
+            raise VerificationError(f"`{name}` has {prod(sizes)} elements, and stores reach {count} of them")
 
 
 def _elements(index: Sequence[Dim], extents: Mapping[str, Dim]) -> int | None:
@@ -238,12 +238,12 @@ def _verify_streams(plan: Plan) -> list[int]:
     last: dict[int, int] = {}
     streams = plan.streams
     if streams is not None and not len(streams.of) == len(streams.waits) == len(plan.kernels):
-        raise Malformed(f"{len(plan.kernels)} kernels are on {len(streams.of)} streams and wait {len(streams.waits)} times")
+        raise VerificationError(f"{len(plan.kernels)} kernels are on {len(streams.of)} streams and wait {len(streams.waits)} times")
     for place, kernel in enumerate(plan.kernels):
         stream, waits = (0, ()) if streams is None else (streams.of[place], streams.waits[place])
         for other in waits:
             if not 0 <= other < place:
-                raise Malformed(f"{kernel.name} waits for kernel {other}, which is launched later: a circle")
+                raise VerificationError(f"{kernel.name} waits for kernel {other}, which is launched later: a circle")
         own = [last[stream]] if stream in last else []
         over = 0
         for other in (*own, *waits):
@@ -253,7 +253,7 @@ def _verify_streams(plan: Plan) -> list[int]:
     for place, needed in enumerate(needs_of(plan.kernels)):
         for other in needed:
             if not before[place] >> other & 1:
-                raise Malformed(f"{plan.kernels[place].name} needs {plan.kernels[other].name}, and does not wait for it")
+                raise VerificationError(f"{plan.kernels[place].name} needs {plan.kernels[other].name}, and does not wait for it")
     return before
 
 
@@ -274,19 +274,19 @@ def _verify_arena(plan: Plan, before: Sequence[int]) -> None:
         buffer = plan.buffers.get(name)
         size = None if buffer is None or buffer.role != "temporary" else buffer_bytes(buffer)
         if size is None:
-            raise Malformed(f"`{name}` has a place in the arena, but is no temporary of static shape")
+            raise VerificationError(f"`{name}` has a place in the arena, but is no temporary of static shape")
         if offset % ALIGNMENT or not 0 <= offset <= offset + size <= plan.arena:
-            raise Malformed(f"`{name}` lies from {offset} to {offset + size} of an arena of {plan.arena} bytes")
+            raise VerificationError(f"`{name}` lies from {offset} to {offset + size} of an arena of {plan.arena} bytes")
         placed.append((offset, offset + size, name))
     if plan.frees and placed:
-        raise Malformed(f"the plan frees temporaries, but `{placed[0][2]}` has a place in an arena")
+        raise VerificationError(f"the plan frees temporaries, but `{placed[0][2]}` has a place in an arena")
     placed.sort()
     for at, (_, end, name) in enumerate(placed):
         for start, _, other in placed[at + 1 :]:
             if start >= end:
                 break
             if not (_all_before(uses[name], uses[other], before) or _all_before(uses[other], uses[name], before)):
-                raise Malformed(f"`{name}` and `{other}` share bytes of the arena, and live together")
+                raise VerificationError(f"`{name}` and `{other}` share bytes of the arena, and live together")
 
 
 def _all_before(first: int, second: int, before: Sequence[int]) -> bool:
@@ -303,11 +303,11 @@ def _verify_taken_over(plan: Plan) -> None:
     taken = Counter(plan.over.values())
     for name, other in plan.over.items():
         if not all(each in spans and plan.buffers[each].role == "temporary" for each in (name, other)):
-            raise Malformed(f"`{name}` has the memory of `{other}`: both must be temporaries that kernels use")
+            raise VerificationError(f"`{name}` has the memory of `{other}`: both must be temporaries that kernels use")
         if _bits(plan.buffers[name]) != _bits(plan.buffers[other]):
-            raise Malformed(f"`{name}` has the memory of `{other}`, which is of another size")
+            raise VerificationError(f"`{name}` has the memory of `{other}`, which is of another size")
         if min(spans[name]) < max(spans[other]) or taken[other] > 1:
-            raise Malformed(f"`{name}` has the memory of `{other}`, which is still used")
+            raise VerificationError(f"`{name}` has the memory of `{other}`, which is still used")
 
 
 def _bits(buffer: Buffer) -> tuple[Dim, ...]:

@@ -15,7 +15,7 @@ from coset.ir.program import Program
 from coset.ir.stages import passed
 from coset.ir.term import PARAMETER, Region, Term, get, input_term, intern, make
 from coset.ir.types import F32, F64, TokenType, tensor
-from coset.ir.verifier import Malformed, verify_program
+from coset.ir.verifier import VerificationError, verify_program
 
 X = input_term("x", tensor(F32, 4))
 Y = make("stablehlo.negate", (X,))
@@ -117,13 +117,13 @@ BROKEN: dict[str, tuple[Callable[[], Program], str]] = {
 @pytest.mark.parametrize("fault", BROKEN)
 def test_a_broken_program_is_refused_for_its_fault(fault: str) -> None:
     build, message = BROKEN[fault]
-    with pytest.raises(Malformed, match=message):
+    with pytest.raises(VerificationError, match=message):
         verify_program(build())
 
 
 def test_a_stage_that_breaks_a_program_is_named() -> None:
     """The tests watch every stage (`tests/conftest.py`)."""
-    with pytest.raises(Malformed, match="after dropping an input: the program reads the input"):
+    with pytest.raises(VerificationError, match="after dropping an input: the program reads the input"):
         passed("dropping an input", Program((), (("y", Y),)))
 
 

@@ -14,7 +14,7 @@ from coset.ir.program import Program
 from coset.ir.stages import passed
 from coset.ir.term import constant, input_term, make
 from coset.ir.types import F32, F64, I32, TensorType
-from coset.ir.verifier import Malformed
+from coset.ir.verifier import VerificationError
 from coset.lowering.kernels.kernel import (
     Buffer,
     HeldTerm,
@@ -189,7 +189,7 @@ BROKEN: dict[str, tuple[Callable[[], Plan], str]] = {
 @pytest.mark.parametrize("fault", BROKEN)
 def test_a_broken_plan_is_refused_for_its_fault(fault: str) -> None:
     build, message = BROKEN[fault]
-    with pytest.raises(Malformed, match=message):
+    with pytest.raises(VerificationError, match=message):
         verify_plan(build())
 
 
@@ -198,5 +198,5 @@ def test_a_pass_that_breaks_a_plan_is_named() -> None:
     x = input_term("x", TensorType(F32, (8, 8)))
     whole = plan(Program((x,), (("y", dot(x, dot(x, x, lhs_contract=(1,), rhs_contract=(0,)), lhs_contract=(1,), rhs_contract=(0,))),)))
     assert len(whole.kernels) == 2
-    with pytest.raises(Malformed, match=r"after turning round: .* before any kernel has written it"):
+    with pytest.raises(VerificationError, match=r"after turning round: .* before any kernel has written it"):
         passed("turning round", replace(whole, kernels=whole.kernels[::-1]))
