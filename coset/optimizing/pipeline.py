@@ -17,6 +17,7 @@ from coset.comparing.feeds import Sample
 from coset.comparing.reference import is_stablehlo
 from coset.comparing.runtime_fold import runtime_values
 from coset.comparing.samples import with_samples
+from coset.dialects.onnx.origin import onnx_origin
 from coset.egraph.limits import Limits
 from coset.extract.cost import Printable
 from coset.frontends.onnx.inner import Rewrite, written_anew
@@ -319,7 +320,8 @@ def _newest(program: Program, target: Target) -> int:
 def _original(model: Any, program: Program, folder: Path) -> str | Path:
     """A file with the user's model, which a ModelProto is written to as it came. Where thousands of its weights are read by nothing they
     are left out: ONNX Runtime looks through all of them for each that it drops."""
-    spare = program.source.get("unused", 0) > MOST_UNUSED and not program.source.get("external", False)
+    origin = onnx_origin(program.source)
+    spare = origin.unused > MOST_UNUSED and not origin.external
     if isinstance(model, str | Path) and not spare:
         return model
     path = folder / "original.onnx"

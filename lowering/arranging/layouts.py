@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from coset.ir.dims import Dim, Shape, symbols
+from coset.ir.stages import passed
 from coset.lowering.arranging.digits import by_digits
 from coset.lowering.arranging.following import FOLLOWING, Access, Following, accesses
 from coset.lowering.kernels.kernel import (
@@ -144,7 +145,8 @@ def laid_out(plan: Plan, orders: Mapping[str, Order]) -> Plan:
     if not orders:
         return plan
     buffers = {name: replace(buffer, order=orders.get(name)) for name, buffer in plan.buffers.items()}
-    return replace(plan, buffers=buffers, kernels=tuple(faced(followed(kernel, orders), buffers) for kernel in plan.kernels))
+    kernels = tuple(faced(followed(kernel, orders), buffers) for kernel in plan.kernels)
+    return passed("laying out", replace(plan, buffers=buffers, kernels=kernels))
 
 
 def opened(kernel: Kernel) -> Kernel:

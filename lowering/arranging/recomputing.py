@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from coset.ir.stages import passed
 from coset.lowering.arranging.scheduling import Schedule, ScheduledStep, ValueSizes, least, schedule
 from coset.lowering.kernels.identifier import identifier
 from coset.lowering.kernels.kernel import (
@@ -52,12 +53,12 @@ def recomputed(plan: Plan, limit: int, seconds: Seconds, bytes_of: Bytes) -> Pla
     Where the kernels as they are cannot keep to it, products lose what reads other temporaries behind them to a kernel of its own, which
     works in place.
     """
-    for each in (plan, _opened(plan)):
+    for each in (plan, passed("opening products", _opened(plan))):
         if each is not None:
             flow = _Flow(each, seconds, bytes_of)
             found = schedule(flow.steps, flow.sizes, limit)
             if found is not None:
-                return _checked(_plan_of(flow, found), limit, bytes_of)
+                return _checked(passed("recomputing", _plan_of(flow, found)), limit, bytes_of)
     return None
 
 
