@@ -18,6 +18,7 @@ def show_optimized(report: Mapping[str, Any]) -> None:
     nodes, egraph, cost, check = report["nodes"], report["egraph"], report["cost"], report["check"]
     print_line = CONSOLE.print
     print_line(f"nodes      {nodes['before']} -> {nodes['after']}   (folded at build time: {report['folded']})")
+    _show_ops(report["ops"])
     bound = f"at least {cost['lower_bound'] * 1e3:.3f} ms, gap {cost['gap']:.1%}"
     print_line(f"predicted  {cost['input'] * 1e3:.3f} -> {cost['output'] * 1e3:.3f} ms   {bound}")
     print_line(
@@ -46,6 +47,16 @@ def show_optimized(report: Mapping[str, Any]) -> None:
         print_line(f"opaque     {', '.join(report['opaque'])}", markup=False)
     if "output" in report:
         print_line(f"written    {report['output']}", markup=False)
+
+
+def _show_ops(ops: Mapping[str, Sequence[int]]) -> None:
+    """How many nodes of each op there were and are, those of which the number changed."""
+    changed = {name: counts for name, counts in ops.items() if counts[0] != counts[1]}
+    if changed:
+        table = new_table("op", ">before", ">after")
+        for name, (before, after) in changed.items():
+            table.add_row(escape(name), str(before), str(after))
+        CONSOLE.print(table)
 
 
 def _show_rules(rules: Sequence[Mapping[str, Any]], *, whole: bool) -> None:

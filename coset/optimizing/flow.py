@@ -76,7 +76,7 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
         first, measured = made.solved, None
         if task.job.measure:
             made, check, measured = _raced(task, flow, made, check, path, folder, settled)
-    report = report_of(task, made.program, made.solved, made.usage, made.folded, check, spent, flow.count)
+    report = report_of(task, flow, made.program, made.solved, made.usage, made.folded, check, spent)
     if measured is not None and made.solved is not first:  # its own prices are not the target's
         report["cost"] = _predicted(first, reprice(made.program.roots, task.job.target, task.binding))
     memory = {"input": live_bytes(task, flow.steps(task.program)), "output": live_bytes(task, flow.steps(made.program))}
@@ -216,13 +216,13 @@ def _raced(
     comparing = partial(_same, task, flow, others, folder, options)
     reports = within(comparing, task.job.check_seconds * len(others)) if others else []
     tried: dict[int, tuple[_Made, CheckReport, Path]] = {0: (made, check, path)}
-    candidates = [TimedProgram(0, flow.count(made.program), made.solved.cost, first)]
+    candidates = [TimedProgram(0, sum(flow.ops(made.program).values()), made.solved.cost, first)]
     for (index, other, place), compared in zip(others, reports, strict=True):
         call = None if compared is None else flow.timed(place, options, task)
         if compared is not None and call is not None:
             tried[index] = (other, compared, place)
             predicted = reprice(other.program.roots, task.job.target, task.binding)
-            candidates.append(TimedProgram(index, flow.count(other.program), predicted, call))
+            candidates.append(TimedProgram(index, sum(flow.ops(other.program).values()), predicted, call))
     outcome = race(candidates, task.job.progress)
     chosen, compared, place = tried[outcome.fastest]
     if outcome.fastest:

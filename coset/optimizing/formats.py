@@ -53,8 +53,11 @@ class Flow(Protocol):
     def runs(self, compare: Compare) -> bool:
         """Whether what compares runs results as they will be run."""
 
-    def count(self, program: Program) -> int:
-        """How many nodes a program has in the format that is written."""
+    def given(self, program: Program) -> Mapping[str, int]:
+        """How many nodes of each op the model has that `program` was read from, as it stands in its file."""
+
+    def ops(self, program: Program) -> Mapping[str, int]:
+        """The same of what `program` is written as."""
 
     def names(self, program: Program) -> Mapping[Term, str]:
         """What the values of a program are called where it is written."""

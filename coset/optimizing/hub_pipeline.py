@@ -7,6 +7,7 @@ ONNX Runtime.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ from coset.searching.task import Task
 from coset.targets.running import Running
 
 EVERY_OPSET = 1 << 30
+UNCOUNTED = ("builtin.get", "builtin.tuple")  # they name results
 INTERPRETED = 1 << 21  # FLOP up to which the reference interpreter runs a program: it is a thousand times slower than we are
 
 
@@ -83,9 +85,14 @@ class _HubFlow:
         """No options are chosen."""
         return True
 
-    def count(self, program: Program) -> int:
+    def given(self, program: Program) -> Mapping[str, int]:
+        """Those of the program: it is what the module says."""
+        return self.ops(program)
+
+    def ops(self, program: Program) -> Mapping[str, int]:
         """The ops of a program, without its leaves and what names results."""
-        return sum(not term.op.has("leaf") and term.op.name not in ("builtin.get", "builtin.tuple") for term in program.terms())
+        counted = (term.op.name for term in program.terms() if not term.op.has("leaf") and term.op.name not in UNCOUNTED)
+        return dict(sorted(Counter(counted).items(), key=lambda each: (-each[1], each[0])))
 
     def names(self, program: Program) -> Mapping[Term, str]:
         """Those that the source has."""

@@ -36,7 +36,7 @@ from coset.job.machine import find_target
 from coset.job.phases import phases_for
 from coset.job.zone import Zone
 from coset.lowering.arranging.live import Steps
-from coset.lowering.onnx.model import Graphs, count_nodes, highest_opset, live_steps, lower, opset_of, printable, value_names, write
+from coset.lowering.onnx.model import Graphs, count_ops, highest_opset, live_steps, lower, opset_of, printable, value_names, write
 from coset.lowering.onnx.standard import standard_only, without_runtimes
 from coset.optimizing import running
 from coset.optimizing.draft import Draft, draft_for
@@ -220,8 +220,11 @@ class _Onnx:
     def runs(self, compare: Compare) -> bool:
         return not isinstance(compare, Evaluated)
 
-    def count(self, program: Program) -> int:
-        return count_nodes(program, self.graphs)
+    def given(self, program: Program) -> Mapping[str, int]:
+        return onnx_origin(program.source).ops
+
+    def ops(self, program: Program) -> Mapping[str, int]:
+        return count_ops(program, self.graphs)
 
     def names(self, program: Program) -> Mapping[Term, str]:
         return value_names(program, self.graphs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from coset.searching.regionwise import Solved
 from coset.searching.usage import Usage
 
 if TYPE_CHECKING:
+    from coset.optimizing.formats import Flow
     from coset.searching.task import Task
 
 
@@ -53,16 +54,17 @@ class Seconds:
 
 
 def report_of(
-    task: Task, optimized: Program, solved: Solved,
-    usage: Sequence[Usage], folded: int, check: CheckReport, seconds: Seconds, count: Callable[[Program], int],
-) -> dict[str, Any]:  # fmt: skip
-    """What `--json` prints. `count` says how many nodes a program has in the format that is written."""
+    task: Task, flow: Flow, optimized: Program, solved: Solved, usage: Sequence[Usage], folded: int, check: CheckReport, seconds: Seconds
+) -> dict[str, Any]:
+    """What `--json` prints."""
     saturation, placement = solved.saturation, solved.placement
+    ops = flow.given(task.program), flow.ops(optimized)
     return {
         "not_shown": task.job.own().told(),
         "target": task.job.target.name,
         "numerics": task.job.numerics,
-        "nodes": {"before": count(task.program), "after": count(optimized)},
+        "nodes": {"before": sum(ops[0].values()), "after": sum(ops[1].values())},
+        "ops": {name: [each.get(name, 0) for each in ops] for name in dict.fromkeys((*ops[0], *ops[1]))},
         "egraph": {
             "enodes": saturation.enodes, "eclasses": saturation.eclasses, "iterations": saturation.iterations, "stop": saturation.stop,
             "regions": len(solved.parts), "places": solved.places, "growth": growth_of(saturation),

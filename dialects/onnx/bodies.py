@@ -6,6 +6,7 @@ protobuf allows (under 100), so that recursion over nesting is safe.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -30,6 +31,12 @@ def all_nodes(nodes: Iterable[Any]) -> Iterator[Any]:
             continue
         yield node
         stack += [iter(body.node) for body in reversed([*bodies(node)])]
+
+
+def ops_of(nodes: Iterable[Any]) -> dict[str, int]:
+    """How many nodes there are of each op, also in bodies inside, the most first; constants are none."""
+    found = Counter(node.op_type for node in all_nodes(nodes) if node.op_type != "Constant")
+    return dict(sorted(found.items(), key=lambda each: (-each[1], each[0])))
 
 
 def count(body: Any) -> int:

@@ -10,7 +10,7 @@ import onnx
 
 from coset.dialects.hub.terms import is_splat, literal
 from coset.dialects.onnx import importing as dialect
-from coset.dialects.onnx.bodies import CAPTURE, all_names, bodies, captured_names, free_names, rename_free
+from coset.dialects.onnx.bodies import CAPTURE, all_names, bodies, captured_names, free_names, ops_of, rename_free
 from coset.dialects.onnx.graphs import CAPTURED
 from coset.dialects.onnx.kept import KEPT
 from coset.dialects.onnx.origin import OnnxOrigin
@@ -109,6 +109,7 @@ class _Importer:
         origin = OnnxOrigin(
             self._header(), dict(self.opsets), defaults, self.listed, frozenset(self.reserved), frozenset(self.positive), self.external,
             self.scope, {name: node.name for node in self.graph.node if node.name for name in node.output}, len(self.pending),
+            ops_of(self.graph.node),
         )  # fmt: skip
         return Program(inputs, outputs, self.token, self.introduces, ProgramSource(self.names, self.likely, origin=origin))
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from coset.dialects.onnx.bodies import all_nodes, bodies
+from coset.dialects.onnx.bodies import all_nodes, bodies, ops_of
 from coset.dialects.onnx.dtypes import CODE_OF_DTYPE
 from coset.dialects.onnx.importing import NEWEST
 from coset.dialects.onnx.origin import OnnxOrigin, onnx_origin
@@ -89,9 +89,9 @@ class Graphs:
         return found
 
 
-def count_nodes(program: Program, graphs: Graphs | None = None) -> int:
-    """The number of ONNX nodes that `program` is written as."""
-    return len((graphs or Graphs()).of(program).nodes)
+def count_ops(program: Program, graphs: Graphs | None = None) -> dict[str, int]:
+    """How many ONNX nodes of each op `program` is written as, bodies included."""
+    return ops_of((graphs or Graphs()).of(program).nodes)
 
 
 def live_steps(program: Program, graphs: Graphs | None = None) -> Steps:
