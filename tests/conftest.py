@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -12,6 +14,7 @@ from coset.backends.triton_runtime import Compiler, OnDevice, Runner, TritonInte
 from coset.rules.defining import forget
 from coset.rules.definition import DEFINED
 from coset.rules.elaborated import LIBRARY, in_dialects
+from tests.torch_files import CHOICES, is_left_out
 
 MISSING = "Triton is not installed (make gpu)"
 
@@ -24,10 +27,17 @@ def pytest_collection() -> None:
     gc.disable()
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Nor is it looked for among them later, when tests make garbage of their own."""
     gc.freeze()
     gc.enable()
+    if session.config.getoption("--torch") == "none" and "torch" in sys.modules:
+        raise pytest.UsageError("with --torch=none a test file has imported torch; see tests/torch_files.py")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Whether a file belongs to the other choice of `--torch`."""
+    return is_left_out(collection_path, config.getoption("--torch")) or None
 
 
 def pytest_sessionfinish() -> None:
@@ -37,6 +47,7 @@ def pytest_sessionfinish() -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     where = "where kernels run: in Triton's interpreter, in the interpreter over torch's memory, on this machine's GPU"
+    parser.addoption("--torch", default="all", choices=CHOICES, help="test files that load torch: all files, none of these, only these")
     parser.addoption("--triton", default="interpreter", choices=["interpreter", "cpu", "cuda"], help=where)
 
 
