@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,11 +11,13 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from coset.backends import child
 from coset.backends.triton_runtime import Compiler, OnDevice, Runner, TritonInterpreter
 from coset.rules.defining import forget
 from coset.rules.definition import DEFINED
 from coset.rules.elaborated import LIBRARY, in_dialects
-from tests.torch_files import CHOICES, is_left_out
+from tests.torch_files import CHOICES, is_left_out, runs_packages
+from tests.torch_processes import TorchServer, started_by
 
 MISSING = "Triton is not installed (make gpu)"
 
@@ -62,7 +65,30 @@ def no_definitions_left() -> Iterator[None]:
             forget(DEFINED[name].op)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
+def torch_server() -> Iterator[TorchServer]:
+    """The process that forks those which run packages."""
+    server = TorchServer()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(child, "subprocess", started_by(server))
+        yield server
+    server.close()
+
+
+@pytest.fixture(autouse=True)
+def packages_have_torch(request: pytest.FixtureRequest) -> None:
+    """Start the server before a test that runs packages: a process that the test forks cannot start it."""
+    if runs_packages(request.path):
+        request.getfixturevalue("torch_server").start()
+
+
+@pytest.fixture
+def own_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Packages are run by a Python of their own, as a user's are."""
+    monkeypatch.setattr(child, "subprocess", subprocess)
+
+
+@pytest.fixture(scope="session")
 def interpreter(request: pytest.FixtureRequest) -> Iterator[Runner]:
     """A process that runs Triton kernels; where Triton is not installed, no test that asks for it runs."""
     pytest.importorskip("triton", reason=MISSING)
@@ -71,7 +97,7 @@ def interpreter(request: pytest.FixtureRequest) -> Iterator[Runner]:
         yield found
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def compiler() -> Iterator[Compiler]:
     """A process that compiles Triton kernels for devices that are not here; as `interpreter` without Triton."""
     pytest.importorskip("triton", reason=MISSING)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 LOADS = re.compile(r"^ *(?:import|from) torch\b|\bimportorskip\(\"torch\"", re.MULTILINE)
 IMPORTS = re.compile(r"^(?:import|from) (\w+)", re.MULTILINE)
+PACKAGES = re.compile(r"\bTorchPackage\b|\bcoset\.packaging\b|\blowered_models\b|\"lower\"")
 CHOICES = ("all", "none", "only")
 
 
@@ -18,6 +19,12 @@ def loads_torch(path: Path) -> bool:
     text = path.read_text()
     beside = (path.with_name(f"{name}.py") for name in IMPORTS.findall(text))
     return bool(LOADS.search(text)) or any(loads_torch(file) for file in beside if file != path and file.is_file())
+
+
+@cache
+def runs_packages(path: Path) -> bool:
+    """Whether the tests of a file run packages with torch, each in a process of its own."""
+    return loads_torch(path) or bool(PACKAGES.search(path.read_text()))
 
 
 def is_left_out(path: Path, choice: str) -> bool:
