@@ -103,3 +103,12 @@ def compiler() -> Iterator[Compiler]:
     pytest.importorskip("triton", reason=MISSING)
     with Compiler() as found:
         yield found
+
+
+FEW = 20  # plans that are judged in a search, of the 200 that a user's job tries: whichever is chosen has to be right
+
+
+@pytest.fixture
+def few_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Searches for plans end early."""
+    monkeypatch.setattr("coset.searching.planner.MOST", FEW)
