@@ -17,8 +17,10 @@ import numpy as np
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # must stand before the import: from 1.29 on the package phones home without it
 
 from coset.ir.errors import CosetError
+from coset.ir.evaluate import describe
 from coset.ir.extras import MissingExtra
 from coset.ir.packed import packed, unpacked
+from coset.ir.program_source import ProgramSource
 
 try:
     import onnxruntime
@@ -304,15 +306,15 @@ def node_values(model: bytes, feed: Feed) -> list[Any]:
             raise refused from None
 
 
-def evaluate_opaque(term: Term, arrays: Sequence[Any], source: Mapping[str, Any], run: Runs = node_values) -> Any:
+def evaluate_opaque(term: Term, arrays: Sequence[Any], source: ProgramSource | None, run: Runs = node_values) -> Any:
     """The value of one opaque node of an ONNX program on `arrays` (None where an operand is absent or a token), a tuple if it has
     several results; `source` is its program's `source`. `run` runs the model of that node.
 
     Raises:
-        CosetError: as `run`.
+        CosetError: as `run`, or the op is no node of ONNX.
     """
     if not isinstance(term.attribute("payload"), bytes):
-        raise CosetError(f"an opaque op that is no ONNX node cannot be computed: {str(term.attribute('payload'))[:60]}")
+        raise CosetError(f"`{describe(term)}` is kept as it came and has no value here, so that no program with it can be compared")
     feed = {f"x{index}": array for index, (operand, array) in enumerate(zip(term.operands, arrays, strict=True)) if _holds_value(operand)}
     values = run(node_model(term, source).SerializeToString(), feed)
     if not isinstance(term.type, TupleType):

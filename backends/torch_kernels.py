@@ -34,13 +34,30 @@ def prepared(
         CosetError: the device refuses a kernel. `Lost`: it is gone.
     """
     types = {argument.buffer: argument.type for launch in launches for argument in launch.arguments if argument.buffer is not None}
-    try:
+    with _told(device):
         tensors = {name: _tensor(array, types[name], device) for name, array in arrays.items() if name in types}
         with Device(source) as module:
-            program = captured(lambda: module.run(launches, tensors, sizes), device)
-            program()
-            synchronize(device)
-            yield program
+            yield _run_once(captured(lambda: module.run(launches, tensors, sizes), device), device)
+
+
+@contextmanager
+def called(folder: Path, feed: Mapping[str, np.ndarray[Any, Any]], device: str = CUDA) -> Iterator[Program]:
+    """The package in `folder` on inputs that are on the device already, compiled and run once.
+
+    Raises:
+        CosetError: it does not run. `Lost`: the device is gone.
+    """
+    with _told(device):
+        package = LoadedPackage(folder, device)
+        given = package.tensors(feed)
+        yield _run_once(captured(lambda: package(given), device), device)
+
+
+@contextmanager
+def _told(device: str) -> Iterator[None]:
+    """What is raised inside is told as our error, and the device's memory is released behind it."""
+    try:
+        yield
     except CosetError:
         raise
     except Exception as error:  # torch and Triton raise a dozen classes: no memory, too much shared memory, a lost device
@@ -51,28 +68,11 @@ def prepared(
         released(device)
 
 
-@contextmanager
-def called(folder: Path, feed: Mapping[str, np.ndarray[Any, Any]], device: str = CUDA) -> Iterator[Program]:
-    """The package in `folder` on inputs that are on the device already, compiled and run once.
-
-    Raises:
-        CosetError: it does not run. `Lost`: the device is gone.
-    """
-    try:
-        package = LoadedPackage(folder, device)
-        given = package.tensors(feed)
-        program = captured(lambda: package(given), device)
-        program()
-        synchronize(device)
-        yield program
-    except CosetError:
-        raise
-    except Exception as error:  # as `prepared`
-        said = str(error).splitlines() or [""]
-        refuse_lost(device)
-        raise CosetError(f"{type(error).__name__}: {said[0]}") from error
-    finally:
-        released(device)
+def _run_once(program: Program, device: str) -> Program:
+    """The program after its first run, which loads and compiles."""
+    program()
+    synchronize(device)
+    return program
 
 
 def refuse_lost(device: str) -> None:

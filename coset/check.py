@@ -1,4 +1,4 @@
-"""For scripts: how far two arrays are apart. The comparison itself is in `coset/comparing/`."""
+"""For scripts: how far two arrays are apart. The comparison itself is in `coset/comparing/`. The job `coset.check` is in `coset/api.py`."""
 
 from coset.comparing.check import CheckReport
 from coset.comparing.difference import difference

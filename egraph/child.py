@@ -25,7 +25,7 @@ from coset.egraph.search import Search
 from coset.egraph.serving import serve
 from coset.egraph.snapshot import Snapshot
 from coset.ir.errors import CosetError
-from coset.ir.forked import DYING, how_it_ended, limit_memory, settle
+from coset.ir.forked import DYING, how_it_ended, limit_memory, settle, start
 from coset.ir.place import Place
 
 assert coset.ir.sent  # what goes to the other process keeps its identity there
@@ -59,7 +59,7 @@ def search_in_child(search: Search, told: Callable[[SearchStep], None], loads: S
     sys.stderr.flush()
     with tempfile.TemporaryFile() as words:
         child = context.Process(target=_child, args=(search, sender, search.request.limits.bytes, words, os.getpid()), daemon=True)
-        child.start()
+        start(child)
         sender.close()
         loading = threading.Thread(target=lambda: [import_module(name) for name in loads], daemon=True)
         loading.start()  # after the fork, which would copy what it holds

@@ -27,7 +27,8 @@ CUT_SHORT = ("time", "memory", "interrupt", "died")  # stops that come at anothe
 @dataclass(frozen=True)
 class Saturation:
     """A searched e-graph with its history: why it `stop`ped (saturated, iterations, nodes, or one of `CUT_SHORT`), how
-    often each rule was applied, which rules made which new e-nodes, and where rules made values one without a new node.
+    often each rule was applied, which rules made which new e-nodes (`origins`), which made an e-node of the input equal to another value
+    (`merges`), and where rules made values one without any node (`collapses`).
     `source` says where the terms of the input are: the class, and the index of the e-node there. `warning`: what the user should know
     of the way in which the search ended, "" where that is nothing."""
 
@@ -40,6 +41,7 @@ class Saturation:
     seconds: float
     fired: dict[int, int]
     origins: dict[tuple[int, int], list[int]]
+    merges: dict[tuple[int, int], list[int]]
     collapses: dict[int, list[int]]
     source: Mapping[Term, tuple[int, int]]
     decoder: Decoder | None = None
@@ -105,7 +107,8 @@ def _decode(search: Search, snapshot: Snapshot, rules: tuple[Rule, ...], found: 
     decoder = None if snapshot.log is None else Decoder(snapshot.log, rules, payloads, constructors)
     return Saturation(
         graph, rules, found.stop or snapshot.stop, snapshot.iterations, snapshot.enodes, snapshot.eclasses,
-        time.monotonic() - search.started, snapshot.fired, snapshot.origins, snapshot.collapses, source, decoder, found.warning,
+        time.monotonic() - search.started, snapshot.fired, snapshot.origins, snapshot.merges,
+        snapshot.collapses, source, decoder, found.warning,
     )  # fmt: skip
 
 
@@ -125,4 +128,4 @@ def _untouched(search: Search, rules: tuple[Rule, ...], found: SearchOutcome) ->
     )
     source = {term: (i, 0) for i, term in enumerate(order)}
     seconds = time.monotonic() - search.started
-    return Saturation(graph, rules, found.stop, 0, len(order), len(order), seconds, {}, {}, {}, source, None, found.warning)
+    return Saturation(graph, rules, found.stop, 0, len(order), len(order), seconds, {}, {}, {}, {}, source, None, found.warning)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from coset.egraph.search import Search
 
 Node = tuple[str, tuple[int, ...], int]  # constructor, operand classes, payload number
+Made = dict[tuple[int, int], list[int]]  # by the class and the position of an e-node, the numbers of rules
 _first = itemgetter(0)
 
 
@@ -25,8 +26,8 @@ class Snapshot:
 
     `nodes[c]` are the e-nodes of class c, `types[c]` the numbers of its types, `known` the classes with a value at build time;
     `source` says for each input term (by number) its class and e-node; `origins` which rules (by number) made an e-node that
-    the input has not; `collapses` the classes where a rule made two values one without a new node; `heavy` those that no program may
-    store (`egraph.heavy`).
+    the input has not; `merges` which rules made an e-node that it has equal to what they matched; `collapses` the classes where a rule
+    made two values one without any node; `heavy` those that no program may store (`egraph.heavy`).
     """
 
     stop: str
@@ -39,6 +40,7 @@ class Snapshot:
     roots: list[int]
     source: dict[int, tuple[int, int]]
     origins: dict[tuple[int, int], list[int]]
+    merges: dict[tuple[int, int], list[int]]
     collapses: dict[int, list[int]]
     fired: dict[int, int]
     new_types: list[Any]
@@ -69,18 +71,18 @@ def take(search: Search, stop: str) -> Snapshot:
     source = _source(search, class_of_term, index)
     applied = _applied(search, tables, read)
     situations = search.situations(tables)
-    origins, collapses = _provenance(search, applied, situations, read, index, dense)
+    original = set(source.values())
+    origins, merges, collapses = _provenance(search, applied, situations, read, index, dense, original)
     heavy: list[int] = []
     if search.heavy:
         given = (dense[value] for value in class_of_term.values() if value in dense)
         graph = ReachedGraph(nodes, index, dense, free_classes(search, types, known, given))
         reached = {number: [row for row in rows if row[0] in dense] for number, rows in applied.items()}
         heavy = heavy_classes(search, graph, reached, situations, read)
-    original = set(source.values())
     types_from, payloads_from = search.shared
     return Snapshot(
         stop, search.iterations, sum(len(rows) for rows in nodes_of.values()), len(nodes_of), nodes, types, known,
-        [dense[value] for value in roots], source, {k: v for k, v in origins.items() if k not in original}, collapses,
+        [dense[value] for value in roots], source, origins, merges, collapses,
         {number: len(rows) for number, rows in applied.items()},
         search.tables.types.values[types_from:], search.tables.payloads.values[payloads_from:],
         {name: (op.name, arity) for name, (op, arity) in search.tables.constructors.items()},
@@ -141,9 +143,12 @@ def _provenance(
     read: Callable[[Any], int],
     index: dict[Any, tuple[int, int]],
     dense: dict[Any, int],
-) -> tuple[dict[tuple[int, int], list[int]], dict[int, list[int]]]:
-    """Which rules made which e-nodes: each applied match is built again from the classes as they are now and looked up."""
-    origins: dict[tuple[int, int], list[int]] = {}
+    original: Set[tuple[int, int]],
+) -> tuple[Made, Made, dict[int, list[int]]]:
+    """Which rules made which e-nodes: each applied match is built again from the classes as they are now and looked up. What the input has
+    (`original`) is kept apart, and of that only the roots of right sides: a rule made nothing of a node that it built below them."""
+    origins: Made = {}
+    merges: Made = {}
     collapses: dict[int, list[int]] = {}
     values_of = list(dense)
     for number, every in applied.items():
@@ -155,11 +160,13 @@ def _provenance(
         if not encoded.made:
             continue
         builder = _Builder(encoded, search)
-        for place in builder.places(rows, situations, read, index, values_of):
-            made = origins.setdefault(place, [])
+        for place, root in builder.places(rows, situations, read, index, values_of):
+            if place in original and not root:
+                continue
+            made = (merges if place in original else origins).setdefault(place, [])
             if not made or made[-1] != number:
                 made.append(number)
-    return origins, collapses
+    return origins, merges, collapses
 
 
 class _Builder:
@@ -169,6 +176,7 @@ class _Builder:
         column = {name: position for position, name in enumerate(encoded.rule.variables, start=len(encoded.rule.typed))}
         self.plans = search.plans.get(encoded.number, {})
         self.width = encoded.frame.width
+        self.roots = {right.index for _, right in encoded.rule.pairs if isinstance(right, Application)}
         self.steps = [  # operands have higher numbers than their user: from the last to the first
             (node.index, search.tables.constructor(node.op, len(node.operands)),
              tuple((-1, o.index) if isinstance(o, Application) else (column[o.name], 0) for o in node.operands))
@@ -182,8 +190,8 @@ class _Builder:
         read: Callable[[Any], int],
         index: dict[Any, tuple[int, int]],
         values_of: list[Any],
-    ) -> Iterator[tuple[int, int]]:
-        """The (class, position) of every e-node of every instance that the snapshot holds."""
+    ) -> Iterator[tuple[tuple[int, int], bool]]:
+        """The (class, position) of every e-node of every instance that the snapshot holds, and whether it is a root of the right side."""
         decided: dict[Any, tuple[int, ...] | None] = {}
         for row in rows:
             plan = decided.get(row[-1])
@@ -196,4 +204,4 @@ class _Builder:
                 place = index.get((name, operands, plan[number]))
                 if place is not None:
                     values[number] = values_of[place[0]]
-                    yield place
+                    yield place, number in self.roots

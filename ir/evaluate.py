@@ -82,7 +82,7 @@ def run_program(program: Program, inputs: Mapping[str, Array], *, fallback: Fall
     for term in program.inputs:
         if term.attribute("name") in inputs:
             bind(term.type, inputs[term.attribute("name")], binding)
-    introduces: Mapping[str, Term] = program.source.get("introduces", {})
+    introduces = program.introduces
     roots = list(program.roots)
     while True:
         try:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import faulthandler
 import gc
+import multiprocessing
 import os
 import resource
 import signal
 import sys
 import traceback
 from collections.abc import Callable
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import IO, Any
 
+import coset.ir.sent
 from coset.ir.errors import CosetError
 from coset.ir.orphan import end_with
+
+assert coset.ir.sent  # what goes to other processes keeps its identity there
 
 LONGEST = 300  # letters of last words
 DYING = 5.0  # s, for a process whose memory is large
@@ -28,6 +33,18 @@ def how_it_ended(code: int, words: str) -> str:
     if code < 0:
         return f"it died of {signal.Signals(-code).name}" + (f": {last}" if last else "")
     return last or f"it ended with exit code {code}"
+
+
+def start(process: BaseProcess) -> None:
+    """Start a process of ours, also within a worker of a pool. Such a worker may have no children by default, because they would stay when
+    it is ended; ours end with it (`end_with`)."""
+    own: dict[str, Any] = getattr(multiprocessing.current_process(), "_config", {})  # no public name says it
+    held = own.pop("daemon", None)
+    try:
+        process.start()
+    finally:
+        if held is not None:
+            own["daemon"] = held
 
 
 _settled: list[int] = []  # the id of this process, where it is one that may be lost

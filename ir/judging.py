@@ -20,6 +20,7 @@ from typing import Generic, TypeVar, cast
 
 import coset.ir.sent
 from coset.ir.errors import CosetError
+from coset.ir.forked import start
 from coset.ir.orphan import end_with
 
 assert coset.ir.sent  # what goes to the other process keeps its identity there
@@ -78,7 +79,7 @@ class _Worker(Generic[T]):
         context = multiprocessing.get_context("fork")  # rules are taken along, not sent
         self.pipe, other = context.Pipe()
         self.process: BaseProcess = context.Process(target=_work, args=(other, judge, name, seconds, os.getpid()), daemon=True)
-        self.process.start()
+        start(self.process)
         other.close()
 
     def said(self) -> T:

@@ -5,25 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coset.ir import dims
 from coset.ir.term import INPUT, Term, topological
 from coset.ir.types import TensorType, TupleType, Type
+
+if TYPE_CHECKING:  # nothing here reads it
+    from coset.ir.program_source import ProgramSource
 
 
 @dataclass(frozen=True)
 class Program:
     """Inputs (`builtin.input` terms, in order) and outputs (name, term), in order.
 
-    `effects` is the last token of the effectful terms, or None. `source` holds what the frontend needs to write the
-    program back in its own format (names, metadata, functions, versions); nothing else reads it.
+    `effects` is the last token of the effectful terms, or None. `introduces` has, for dim symbols that no input has, the term whose
+    result has that dim; `source` says where the program comes from. Programs that differ in these two alone are equal.
     """
 
     inputs: tuple[Term, ...]
     outputs: tuple[tuple[str, Term], ...]
     effects: Term | None = None
-    source: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    introduces: Mapping[str, Term] = field(default_factory=dict, compare=False)
+    source: ProgramSource | None = field(default=None, compare=False)
 
     @property
     def roots(self) -> tuple[Term, ...]:
@@ -44,9 +48,8 @@ class Program:
     @cached_property
     def sources(self) -> Mapping[str, Term]:
         """The terms that have dim symbols which the roots' terms speak of and none of them has: they are computed for their shapes."""
-        introduces: Mapping[str, Term] = self.source.get("introduces", {})
         found: dict[str, Term] = {}
-        while introduces:
+        while self.introduces:
             spoken: set[str] = set()
             spelled = set(self.symbols())
             for term in topological((*self.roots, *found.values())):
@@ -54,7 +57,7 @@ class Program:
                 if term.op is INPUT or term.op.has("foreign"):
                     shapes = [type.shape or () for type in tensors_in(term.type)]
                     spelled.update(name for shape in shapes for dim in shape if (name := dims.alone(dim)) is not None)
-            more = {name: introduces[name] for name in sorted(spoken - spelled - set(found)) if name in introduces}
+            more = {name: self.introduces[name] for name in sorted(spoken - spelled - set(found)) if name in self.introduces}
             if not more:
                 break
             found |= more
@@ -62,8 +65,7 @@ class Program:
 
     def with_sources(self, terms: Sequence[Term]) -> "Program":
         """The same program with `terms` in place of its `sources`, in their order."""
-        introduces = {**self.source.get("introduces", {}), **dict(zip(self.sources, terms, strict=True))}
-        return replace(self, source={**self.source, "introduces": introduces})
+        return replace(self, introduces={**self.introduces, **dict(zip(self.sources, terms, strict=True))})
 
     def with_roots(self, roots: tuple[Term, ...]) -> "Program":
         """The same interface over other root terms, in the order of `roots`."""

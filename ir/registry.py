@@ -17,6 +17,11 @@ def loaded_ops() -> list[Op]:
     return [REGISTRY[name] for name in sorted(REGISTRY)]
 
 
+def all_dialects() -> frozenset[str]:
+    """The dialects that have ops, whether their files were needed so far or not."""
+    return frozenset(name.partition(".")[0] for name in (*REGISTRY, *DEFERRED))
+
+
 def withdraw(op: Op) -> None:
     """Take back an op that was just registered and whose definition turned out to be wrong; no term of it may exist."""
     assert REGISTRY.get(op.name) is op, f"op {op.name} is not registered"

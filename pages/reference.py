@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 import coset
+import coset.api
 import coset.dialects
 from coset.cli import cli
 from coset.rules.library import DEFAULT
@@ -26,7 +27,14 @@ API_HEAD = """\
 # Python interface
 
 *Generated from the docstrings of `coset.__all__`.* These are the public names. Everything else below `coset.` may change.
+
+- **Threads.** Any thread may call these functions. Jobs of one process run one after the other.
+- **Several at once.** Use processes, such as `multiprocessing.Pool`: a worker may call everything here.
+- **Between processes.** An `Optimized` can be pickled. Its file, its report and its certificate travel with it.
+- **Errors.** A mistake in a model, a file or an option is a `coset.CosetError`. It says what is wrong, where, and what to do. An argument
+  of another type is a `TypeError`.
 """
+DEFAULTS = r"<function (<lambda>|\w+) at 0x[0-9a-f]+>"  # of an argument that is a function
 CLI_HEAD = """\
 # Command line
 
@@ -40,7 +48,13 @@ An option that names several things may be given several times.
 
 def api_page() -> str:
     """Every public name with its signature and docstring."""
-    return API_HEAD + "".join(_described(name, getattr(coset, name)) for name in sorted(coset.__all__, key=str.lower))
+    return API_HEAD + "".join(_described(name, _value(name)) for name in sorted(coset.__all__, key=str.lower))
+
+
+def _value(name: str) -> Any:
+    """A public name; of a module that may be called the function that it calls."""
+    found = getattr(coset, name)
+    return getattr(coset.api, name) if inspect.ismodule(found) else found
 
 
 def _described(name: str, value: Any) -> str:
@@ -58,9 +72,9 @@ def _signed(name: str, value: Any) -> str:
         return f"```python\n{name}\n```\n"
     signature = inspect.signature(value)
     kept = [each for key, each in signature.parameters.items() if key != "self" and not key.startswith("_")]
-    arguments = re.sub(r"<function <lambda> at 0x[0-9a-f]+>", "...", str(signature.replace(parameters=kept))).replace("'", "")
+    arguments = re.sub(DEFAULTS, "...", str(signature.replace(parameters=kept))).replace("'", "")
     if len(name + arguments) > 100:
-        shown = [re.sub(r"<function <lambda> at 0x[0-9a-f]+>", "...", str(each)).replace("'", "") for each in kept]
+        shown = [re.sub(DEFAULTS, "...", str(each)).replace("'", "") for each in kept]
         first = next((at for at, each in enumerate(kept) if each.kind is each.KEYWORD_ONLY), len(kept))
         shown = [*shown[:first], *(["*"] if first < len(kept) else []), *shown[first:]]
         returned = arguments.rpartition("->")[2].strip()

@@ -23,6 +23,7 @@ from coset.prove.guards import SECONDS as REPAIRING
 from coset.prove.guards import repairs
 from coset.prove.sample import drawn
 from coset.prove.shown import AGREEING, agreed, shown_of
+from coset.prove.shrink import smallest
 from coset.prove.verdict import Known, Range, RuleVerdict, locked, locked_verdict, said_of
 from coset.prove.verify import SECONDS
 from coset.rules.definition import definition_of
@@ -172,7 +173,7 @@ def _verdict(rules: Sequence[Rule], seed: int, effort: Effort) -> RuleVerdict:
         method = f"{tests} of {len(tried)} {'form' if len(tried) == 1 else 'forms'}{tests.quiet}"
         if tests.counterexample:
             offered = _repairs(rules[0], seed, time) if effort.proofs and effort.repaired else ()
-            return said_of(rules, "refuted", method, tests.counterexample, seconds=perf_counter() - start, repairs=offered)
+            return said_of(rules, "refuted", method, shown_small(tests), seconds=perf_counter() - start, repairs=offered)
         assurance = "tested" if tests.compared else "assumed"
         needless = _needless(tried, seed, tests, effort)
         if needless:
@@ -193,6 +194,11 @@ def _verdict(rules: Sequence[Rule], seed: int, effort: Effort) -> RuleVerdict:
     return said_of(rules, assurance, method, seconds=perf_counter() - start, range=grades)
 
 
+def shown_small(tests: Tests) -> str:
+    """The counterexample of tests that found one, as small as a little time makes it; else ""."""
+    return "" if tests.refuting is None else str(smallest(*tests.refuting))
+
+
 def _drawn_again(rules: Sequence[Rule], seed: int, time: Time) -> str:
     """A counterexample among more instances of rules that are not shown for all, or ""; a part of the time that is left is spent on it."""
     try:
@@ -200,7 +206,7 @@ def _drawn_again(rules: Sequence[Rule], seed: int, time: Time) -> str:
             for turn in range(1, AGAIN + 1):
                 tests = entry_tests(rules, seed + turn * FAR)
                 if tests.counterexample or tests.late:
-                    return tests.counterexample
+                    return shown_small(tests)
     except Late:
         pass
     return ""

@@ -165,14 +165,14 @@ def _carried(program: Program) -> list[Term]:
 
 def _introducing(program: Program) -> dict[str, Term]:
     known = set(all_terms(program))
-    return {name: term for name, term in program.source.get("introduces", {}).items() if term in known}
+    return {name: term for name, term in program.introduces.items() if term in known}
 
 
 def _over(program: Program, made: Mapping[Term, Term], sizes: Mapping[str, Dim]) -> Program:
     """The program over what its terms become."""
     named = {str(sizes.get(name, name)): made[term] for name, term in _introducing(program).items()}
     ends = program.with_roots(tuple(made[root] for root in program.roots))
-    return replace(ends, inputs=tuple(made[term] for term in program.inputs), source={**program.source, "introduces": named})
+    return replace(ends, inputs=tuple(made[term] for term in program.inputs), introduces=named)
 
 
 def inner_symbols(program: Program) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from coset.prove.counterexample import Counterexample
 from coset.prove.deadline import Late
 from coset.prove.sample import test_rule
 from coset.rules.rule import Rule
@@ -15,12 +16,17 @@ CASES, LEAST = 36, 10  # comparisons for an entry with one variant, and for each
 @dataclass
 class Tests:
     """How the tests of an entry went: the comparisons that were made, which rules had none (ops that no element type of the rule fits), the
-    first counterexample, and whether the time was over before all was drawn (`late`)."""
+    rule with the first counterexample (`refuting`), and whether the time was over before all was drawn (`late`)."""
 
     compared: int = 0
     silent: set[str] = field(default_factory=set)
-    counterexample: str = ""
+    refuting: tuple[Rule, Counterexample] | None = None
     late: bool = False
+
+    @property
+    def counterexample(self) -> str:
+        """The first counterexample, in words, or ""."""
+        return "" if self.refuting is None else str(self.refuting[1])
 
     def __str__(self) -> str:
         return f"{self.compared} comparisons"
@@ -49,7 +55,7 @@ def entry_tests(rules: Sequence[Rule], seed: int) -> Tests:
             if not outcome.cases and not turn:
                 tests.silent.add(rule.name)
             if outcome.counterexample is not None:
-                tests.counterexample = str(outcome.counterexample)
+                tests.refuting = rule, outcome.counterexample
                 return tests
         left = max(1, len(rules) - len(tests.silent))
         if cases * left >= CASES:

@@ -20,6 +20,7 @@ from coset.ir.evaluate import evaluate
 from coset.ir.op import Array
 from coset.ir.term import CONSTANT, Term, constant, get, input_term, topological
 from coset.ir.types import TensorType, TupleType, Type
+from coset.prove.counterexample import Counterexample, named_in
 from coset.prove.deadline import look
 from coset.prove.exact_evaluation import Numbers
 from coset.prove.flat import shapeless
@@ -38,7 +39,7 @@ from coset.rules.pattern import Pattern, Variable, applications
 from coset.rules.payloads import made
 from coset.rules.rule import Rule
 from coset.rules.scalar import Undefined
-from coset.rules.uses import sizes
+from coset.rules.uses import highest_rank, sizes
 
 ELEMENTS = 4096  # instances with larger operands are passed over
 DTYPES = 9  # element types of a class
@@ -58,30 +59,6 @@ FEW, REPEATS = 64, 3  # elements of operands that are cheap to draw, and how oft
 MOST_THRESHOLDS = 24  # numbers of an instance that are drawn as elements
 PLAIN = (KINDS[1], KINDS[2], NONFINITE, GRID)  # kinds of numbers of few digits
 STORED = KINDS[0]  # the kind on which stored results are looked at, too: others overflow, which may come and go
-
-
-@dataclass(frozen=True)
-class Counterexample:
-    """Inputs on which the sides of a rule differ more than the rule promises."""
-
-    rule: str
-    attributes: str
-    inputs: Mapping[str, Array]
-    left: Array
-    right: Array
-    index: tuple[int, ...]
-    why: str
-
-    def __str__(self) -> str:
-        lines = [f"{self.rule}: {self.why}"]
-        lines += [f"  attributes {self.attributes}"] if self.attributes else []
-        for name, array in self.inputs.items():
-            text = np.array2string(array, threshold=24, separator=", ", prefix="    ")
-            lines.append(f"  {name}: {array.dtype}{list(array.shape)} = {text}")
-        at = f" at {list(self.index)}" if self.index else ""
-        if self.left.shape == self.right.shape:
-            lines.append(f"  left{at} = {self.left[self.index]}, right{at} = {self.right[self.index]}")
-        return "\n".join(lines)
 
 
 @dataclass(frozen=True)
@@ -111,15 +88,15 @@ def test_rule(rule: Rule, seed: int, cases: int) -> TestOutcome:
     search = InstanceSearch(random.Random(own), dtypes=DTYPES, firing=True, watch=look, further=types_told(rule, ()))
     generator = np.random.default_rng(list(hashlib.blake2b(own.encode(), digest_size=16).digest()))
     done, left, idle = 0, 2 * cases, 0
-    kinds = _kinds(rule.numerics)
-    counted, rows, stated = _counts(rule), shapeless(rule), sizes(rule)
+    kinds = kinds_of(rule.numerics)
+    counted, rows, stated, highest = _counts(rule), shapeless(rule), sizes(rule), highest_rank(rule, HIGH)
     for round in (*range(4 * cases), *range(-(EMPTIES if _folds(rule) else 0), 0)):
         if (round >= 0 and left <= 0) or (not done and not 0 <= round <= FRUITLESS):
             continue
         look()
-        drawing = _turn(search, own, round, counted, rows)
+        drawing = _turn(search, own, round, counted, rows, highest)
         if round < 0:
-            search.empty, search.long, search.uneven, kinds = True, False, False, _kinds(rule.numerics)[:3]
+            search.empty, search.long, search.uneven, kinds = True, False, False, kinds_of(rule.numerics)[:3]
         sized = stated and round % SIZES_EVERY == SIZES_EVERY - 2 and round >= 0
         search.sizes = stated[(round // SIZES_EVERY + seed) % len(stated)] if sized else ()
         fired = 0
@@ -161,7 +138,7 @@ def _folds(rule: Rule) -> bool:
     return any(not node.op.has("elementwise") and not node.op.has("movement") for node in nodes)
 
 
-def _turn(search: InstanceSearch, own: str, round: int, counted: bool, rows: bool) -> random.Random:
+def _turn(search: InstanceSearch, own: str, round: int, counted: bool, rows: bool, highest: int) -> random.Random:
     """Set a search up for one more draw; what it draws with. Every few draws ranks are high, or where shapes do not count the instance has
     long rows, in which all combinations of some numbers stand."""
     drawing = search.random = random.Random(f"{own}:{round}")
@@ -170,7 +147,7 @@ def _turn(search: InstanceSearch, own: str, round: int, counted: bool, rows: boo
     search.budget = QUESTIONS // UNEVEN if search.uneven else QUESTIONS
     other = round >= 0 and round % HIGH_EVERY == HIGH_EVERY - 1
     search.row, search.high = other and rows, other and not rows
-    search.least_rank, search.most_rank = (1, 1) if search.row else (RANK + 1, HIGH) if search.high else (0, RANK)
+    search.least_rank, search.most_rank = (1, 1) if search.row else (RANK + 1, highest) if search.high else (0, RANK)
     search.empty = round % EMPTY_EVERY == EMPTY_EVERY - 1
     search.long = counted and round % LONG_EVERY == LONG_EVERY - 2
     return drawing
@@ -183,7 +160,7 @@ def _counts(rule: Rule) -> bool:
 
 def _untyped(rule: Rule, instance: Instance, error: CosetError) -> Counterexample:
     nothing = np.array(0)
-    return Counterexample(rule.name, _attributes(instance), {}, nothing, nothing, (), error.message)
+    return Counterexample(rule.name, named_in(rule, instance), {}, nothing, nothing, (), error.message)
 
 
 setattr(test_rule, "__test__", False)  # noqa: B010  (pytest would take it for a test)
@@ -212,7 +189,7 @@ def _few(type: Type, most: int) -> bool:
     return not isinstance(type, TensorType) or (type.static is not None and prod(type.static) <= most)
 
 
-def _kinds(numerics: Numerics) -> tuple[str, ...]:
+def kinds_of(numerics: Numerics) -> tuple[str, ...]:
     """The kinds of elements on which a promise is looked at: special values where it speaks about them."""
     if numerics.word == "exact":
         return (*KINDS, RANGE)
@@ -252,7 +229,7 @@ class Situation:
     @staticmethod
     def of(rule: Rule, instance: Instance, pair: tuple[Term, Term]) -> Situation:
         """The situation in which `rule` says that the sides of `pair` are equal."""
-        return Situation(rule, instance, tuple(results(pair)), numbers_of(rule, instance), _thresholds(pair))
+        return Situation(rule, instance, tuple(results(pair)), numbers_of(rule, instance), thresholds_of(pair))
 
     def compared(self, kind: str, generator: np.random.Generator) -> Counterexample | None:
         """A counterexample among drawn elements of that kind, or None."""
@@ -269,33 +246,45 @@ class Situation:
             # a constant with an infinity or a NaN in it is none to the search
             own = KINDS[1] if finite and kind in (KINDS[2], NONFINITE) else kind
             inputs[name] = fitted(draw(generator, type.dtype, type.static, own, self.thresholds), fact)
+        return self.judged(inputs, kind)
+
+    def judged(self, inputs: Mapping[str, Array], kind: str) -> Counterexample | None:
+        """The counterexample that these inputs, of that kind, are; None where the sides agree as promised."""
         try:
             for pair in self.pairs:
                 with np.errstate(all="ignore"):
                     left, right = (np.asarray(value) for value in evaluate(pair, inputs, fallback=evaluate_defined))
-                    difference = self._difference(pair, inputs, left, right, kind)
+                    difference = promised_difference(self.rule.numerics, pair, inputs, (left, right), kind, self.numbers)
                 if difference is not None:
                     index, why = difference
-                    return Counterexample(self.rule.name, _attributes(self.instance), inputs, left, right, index, why)
+                    own = self.instance
+                    return Counterexample(self.rule.name, named_in(self.rule, own), inputs, left, right, index, why, kind, own)
         except CosetError as error:
             nothing, why = np.array(0), f"it cannot be evaluated: {error.message}"
-            return Counterexample(self.rule.name, _attributes(self.instance), inputs, nothing, nothing, (), why)
+            return Counterexample(
+                self.rule.name, named_in(self.rule, self.instance), inputs, nothing, nothing, (), why, kind, self.instance
+            )
         return None
 
-    def _difference(self, pair: tuple[Term, Term], inputs: Mapping[str, Array], left: Array, right: Array, kind: str) -> Difference | None:
-        numerics = self.rule.numerics
-        exactly = numerics.word in ("reassociates", "real")
-        # what is undefined is no NaN in a type that has none
-        stored = kind == STORED and not (numerics.word == "real" and not has_nan(left.dtype))
-        if not exactly or stored or left.shape != right.shape or left.dtype != right.dtype:
-            found = difference_of(numerics, left, right, pair, inputs)
-            if found is not None or not exactly:
-                return found
-        found = exact_difference(numerics, pair, inputs, self.numbers, plain=kind in PLAIN)
-        if found is None and kind == KINDS[0] and numerics.word == "reassociates":
-            why = lost_precision(pair, inputs, self.numbers)
-            found = ((), why) if why else None
-        return found
+
+def promised_difference(
+    numerics: Numerics, pair: tuple[Term, Term], inputs: Mapping[str, Array], values: tuple[Array, Array], kind: str,
+    numbers: tuple[Numbers, Numbers] = ({}, {}),
+) -> Difference | None:  # fmt: skip
+    """Where two terms differ more than `numerics` promise on inputs of a kind on which they have these `values`; None where they do not."""
+    left, right = values
+    exactly = numerics.word in ("reassociates", "real")
+    # what is undefined is no NaN in a type that has none
+    stored = kind == STORED and not (numerics.word == "real" and not has_nan(left.dtype))
+    if not exactly or stored or left.shape != right.shape or left.dtype != right.dtype:
+        found = difference_of(numerics, left, right, pair, inputs)
+        if found is not None or not exactly:
+            return found
+    found = exact_difference(numerics, pair, inputs, numbers, plain=kind in PLAIN)
+    if found is None and kind == KINDS[0] and numerics.word == "reassociates":
+        why = lost_precision(pair, inputs, numbers)
+        found = ((), why) if why else None
+    return found
 
 
 def numbers_of(rule: Rule, instance: Instance) -> tuple[Numbers, Numbers]:
@@ -332,7 +321,7 @@ def _stored(term: Term) -> Decimal:
     return Decimal(float(term.attribute("value").array().astype(np.float64)))
 
 
-def _thresholds(pair: tuple[Term, Term]) -> tuple[float, ...]:
+def thresholds_of(pair: tuple[Term, Term]) -> tuple[float, ...]:
     """The small constants in both sides, and their negatives: comparisons and quotients change there."""
     found: dict[float, None] = {}
     for term in topological(expanded(pair, keep=lambda _: False)):
@@ -368,7 +357,3 @@ def results(sides: tuple[Term, Term]) -> list[tuple[Term, Term]]:
     if all(side.op.name == "builtin.tuple" for side in sides):
         return list(zip(sides[0].operands, sides[1].operands, strict=True))
     return [sides] if not isinstance(type, TupleType) else [(get(sides[0], i), get(sides[1], i)) for i in range(len(type.items))]
-
-
-def _attributes(instance: Instance) -> str:
-    return "; ".join(", ".join(f"{name}={value}" for name, value in items) for items in instance.attributes if items)

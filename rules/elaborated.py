@@ -36,6 +36,11 @@ def in_dialects(path: Path) -> bool:
     return path.resolve().is_relative_to(DIALECTS)
 
 
+def comes_with_coset(path: Path) -> bool:
+    """Whether a rule file or folder is one of the library or of the dialects; all others are a user's."""
+    return in_dialects(path) or path.resolve().is_relative_to(LIBRARY)
+
+
 def called(file: Path) -> str:
     """What a rule file is called in tables: by its name, one of the dialects by that of its folder too (`onnx/ops.rules`)."""
     return f"{file.parent.name}/{file.name}" if in_dialects(file.parent) else file.name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from heapq import heapify, heappop, heappush
@@ -13,7 +13,8 @@ from pathlib import Path
 from coset.ir.collector import no_collection
 from coset.ir.errors import CosetError
 from coset.ir.place import Place
-from coset.ir.registry import all_ops
+from coset.ir.registry import all_dialects, all_ops
+from coset.ir.suggestions import like
 from coset.rules import cache, loaded, syntax
 from coset.rules.defining import define_all
 from coset.rules.definition import definition_texts, definitions, ready_definitions, trials
@@ -205,9 +206,9 @@ def _read(
 
 def _elaborated(text: str, file: syntax.RuleFile) -> tuple[FileRules, list[RuleError]]:
     """The rules of a file that was parsed; what is without a mistake is kept for the next time."""
-    errors: list[RuleError] = []
+    errors = _unknown_dialects(file)
     rules: list[list[Rule]] = []
-    for entry in file.rules:
+    for entry in () if errors else file.rules:  # what follows from them would be said of each
         own, found = rules_of(entry, _dialects(file))
         rules.append(own if not found else [])
         errors += found
@@ -215,6 +216,18 @@ def _elaborated(text: str, file: syntax.RuleFile) -> tuple[FileRules, list[RuleE
         keep(text, file, rules)
     entries = tuple((entry.name, entry.place) for entry in file.rules)
     return FileRules(entries, file.phases, tuple(rule for own in rules for rule in own)), errors
+
+
+def _unknown_dialects(file: syntax.RuleFile) -> list[RuleError]:
+    """The dialects in use that have no ops."""
+    known = all_dialects()
+    return [
+        RuleError(
+            f"there is no dialect `{dialect}`", place=replace(place, width=len(dialect)),
+            help=like(dialect, known) or f"one of: {', '.join(sorted(known))}; or a file before this one defines its ops",
+        )
+        for _, dialect, place in file.dialects if dialect.partition(".")[0] not in known
+    ]  # fmt: skip
 
 
 def _dialects(file: syntax.RuleFile) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
@@ -26,6 +27,7 @@ ATTRIBUTE_KINDS = (
     "constant", "function", "any",
 )  # fmt: skip
 SUGAR = ("splat", "bcast", "swap_last", "sum", "max", "min", "prod", "host", "get", "scalar", "full")
+OTHER_NAMES = {"half": "f16", "float": "f32", "double": "f64", "boolean": "bool", "byte": "u8", "short": "i16", "int": "i32", "long": "i64"}
 OP_TRAITS = {"unary": 1, "binary": 2, "ternary": 3, "commutative": 2}  # elementwise ops of so many operands
 
 
@@ -174,6 +176,14 @@ def _plain(expression: syntax.Expression) -> Expression:
     raise RuleError("a pack or a number stands here", place=expression.place, help="write permutation(S) for x: T[S..]")
 
 
+def _spelled_elsewhere(name: str) -> str:
+    """What a name of an element type in other languages is called here; "" for another name."""
+    short = re.fullmatch(r"(float|int|uint|complex|bfloat)(\d+)(_?\w*)", name.lower())
+    shorter = {"float": "f", "int": "i", "uint": "u", "complex": "c", "bfloat": "bf"}
+    found = OTHER_NAMES.get(name.lower()) or (short and f"{shorter[short[1]]}{short[2]}{short[3].replace('_', '')}")
+    return f"write `{found}`" if found in DTYPES else ""
+
+
 def tensor_names(names: Names, kind: syntax.TensorKind) -> None:
     """Enter the dtype variable, dims and packs of a tensor type.
 
@@ -182,7 +192,8 @@ def tensor_names(names: Names, kind: syntax.TensorKind) -> None:
     """
     if kind.dtype not in DTYPES and kind.dtype not in names.kinds:
         if kind.dtype not in CONVENTIONAL:
-            help = f"declare it, `{kind.dtype}: float`; {', '.join(f'{k} ({v})' for k, v in CONVENTIONAL.items())} need no declaration"
+            known = ", ".join(f"{name} ({word})" for name, word in CONVENTIONAL.items())
+            help = _spelled_elsewhere(kind.dtype) or f"declare it, `{kind.dtype}: float`; {known} need no declaration"
             raise RuleError(f"the element type `{kind.dtype}` is not declared", place=kind.place, help=help)
         names.kinds[kind.dtype] = Kind("dtype", (), names.classes[CONVENTIONAL[kind.dtype]])
     elif kind.dtype in names.kinds and names.kinds[kind.dtype].word != "dtype":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
@@ -122,9 +122,15 @@ def _unexpected(error: UnexpectedInput, text: str, path: str) -> RuleError:
         return RuleError(f"`{source[column - 1 : column]}` does not belong to the rule language", place=place, help=_LETTERS)
     assert isinstance(error, UnexpectedToken)
     place = Place(path, line, column, source, len(str(error.token)))
+    if source[column - 2 : column] in ARROWS and column > 1:
+        arrow = replace(place, column=column - 1, width=2)
+        return RuleError(
+            f"unexpected `{source[column - 2 : column]}`", place=arrow, help="`=>` stands between the sides of a rule, or `<=>`"
+        )
     return RuleError(f"unexpected `{error.token}`", place=place, help=_expected(error))
 
 
+ARROWS = ("->", "~>")  # which others have
 _LETTERS = 'names, numbers, "texts" on one line and signs do; a comment begins with #'
 _SPELLINGS = {
     "QUALIFIED": "a name", "NUMBER": "a number", "STRING": "a text in quotes", "LPAR": "(", "RPAR": ")", "LSQB": "[",

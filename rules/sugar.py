@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from coset.ir.op import get_op
 from coset.ir.place import Place
+from coset.ir.registry import loaded_ops
 from coset.ir.types import I64, DType, TensorType
 from coset.rules import syntax
 from coset.rules.algebra import Call, Expression, Listing, Literal, Ref, Scalar, Splice
@@ -79,7 +80,7 @@ def _filled(drafter: Drafter, call: syntax.Invocation) -> Node:
 def splat(drafter: Drafter, expression: syntax.Expression, context: SplatContext | None, place: Place) -> Node:
     """A scalar in every element of the context's shape; at rank 0 the scalar itdrafter."""
     if context is None:
-        help = "write bcast(.., [dims]), or use it beside an operand whose shape it takes"
+        help = _other_dialect(drafter, expression) or "write bcast(.., [dims]), or use it beside an operand whose shape it takes"
         raise RuleError("nothing says which shape this scalar takes", place=place, help=help)
     expression = drafter.resolve(expression)
     inner: Node
@@ -98,6 +99,17 @@ def splat(drafter: Drafter, expression: syntax.Expression, context: SplatContext
     spread: dict[str, Expression] = {"shape": Call("dims", (context.type,)), "broadcast_dimensions": Literal(())}
     guards: list[Expression] = [spread_out] if context.scalar is None else []
     return DraftApplication(get_op("stablehlo.broadcast_in_dim"), [inner], spread, place, guards=guards)
+
+
+def _other_dialect(drafter: Drafter, expression: syntax.Expression) -> str:
+    """What to do where a function of numbers was written and an op of its name was meant, whose dialect is not in use; else ""."""
+    told = {part.value for part in syntax.walk(expression) if isinstance(part, syntax.Name)}
+    if not isinstance(expression, syntax.Invocation) or not told & set(drafter.names.terms):
+        return ""
+    having = sorted({op.dialect for op in loaded_ops() if op.name == f"{op.dialect}.{expression.name}"})
+    if not having:
+        return ""
+    return f"`{expression.name}` is a function of numbers here; for the op add {' or '.join(f'`use {name}`' for name in having)}"
 
 
 def _bcast(drafter: Drafter, call: syntax.Invocation, axes: syntax.Expression | None, context: SplatContext | None) -> Node:

@@ -173,7 +173,8 @@ class Drafter:
                 help = "name the variable and declare its type"
                 raise RuleError("`_` stands for an attribute, not for a term", place=expression.place, help=help)
             if expression.value not in self.names.terms:
-                help = f"declare it: for {expression.value}: T[S..]"
+                name = expression.value
+                help = f"declare it after `for`: `{name}: T[S..]` is a tensor, `{name}: float` or `{name}: int` a number"
                 raise RuleError(f"`{expression.value}` is not declared", place=expression.place, help=help)
             return Hole(expression.value, expression.place)
         if isinstance(expression, syntax.Invocation):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from functools import lru_cache
 
 from coset.ir.errors import CosetError
@@ -19,6 +19,7 @@ from coset.rules.instances import instances
 from coset.rules.pattern import Application, Pattern, Variable, applications
 from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
+from coset.rules.uses import highest_rank, sizes, types_named
 
 SYMBOLIC, NUMERIC = 60, 40  # instances tried for each variant
 BUDGET = 800 * EXPANSION  # questions to type rules for each
@@ -26,6 +27,7 @@ UNTYPED = "no element type"
 FEW = 3  # values of an attribute that are tried to see whether it has a say in types
 FURTHER = 12  # draws while no variant has fired: conditions on numbers (so many groups as channels) hold seldom
 MANY = 400  # rules from which on processes beside each other check them, a share of the entries each
+LARGEST_STATED = (1 << 31) - 1  # of dims that a rule states and that are tried
 HOPELESS = 2  # draws of 2,000 attempts after which a left side that never had a type is not drawn again
 
 
@@ -135,11 +137,9 @@ def _check_direction(forms: Sequence[Rule]) -> RuleError | None:
     fired, typed = False, False
     first: tuple[Rule, InstanceSearch] | None = None
     for rule in forms:
-        search = InstanceSearch(budget=BUDGET)
+        search = InstanceSearch(budget=BUDGET, further=types_named(rule))
         first = first or (rule, search)
-        numeric = (
-            InstanceSearch(random.Random(seed), attempts=2000, budget=BUDGET, firing=seed >= HOPELESS) for seed in range(1 + FURTHER)
-        )
+        numeric = _numeric(rule)
         draws = itertools.chain([(search, SYMBOLIC)], ((own, NUMERIC) for own in numeric))
         for number, (own, count) in enumerate(draws):
             if number > 1 and (fired or (number > HOPELESS and not typed)):
@@ -159,6 +159,16 @@ def _check_direction(forms: Sequence[Rule]) -> RuleError | None:
         help = "check the declared dims and the conditions against what the left side gives"
         return RuleError(f"`{rule.family}` never fires: no small instance fulfils its types and conditions", place=rule.place, help=help)
     return _untyped(rule, search)
+
+
+def _numeric(rule: Rule) -> Iterator[InstanceSearch]:
+    """Searches with numbers; every other one takes dims and ranks that the rule states."""
+    stated, rank = sizes(rule, LARGEST_STATED), highest_rank(rule, InstanceSearch.most_rank)
+    for seed in range(1 + FURTHER):
+        own = InstanceSearch(random.Random(seed), attempts=2000, budget=BUDGET, firing=seed >= HOPELESS, further=types_named(rule))
+        if seed % 2 and (stated or rank > InstanceSearch.most_rank):
+            own.sizes, own.most_rank = stated[seed // 2 % len(stated)] if stated else (), rank
+        yield own
 
 
 def _untyped(rule: Rule, search: InstanceSearch) -> Untyped:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
+from coset.ir.types import DType
 from coset.rules.algebra import Call, Literal, Ref
 from coset.rules.meant import asked_for
 from coset.rules.parts import parts
@@ -14,6 +15,7 @@ from coset.rules.pattern import applications
 from coset.rules.rule import Rule
 
 LEAST_SIZE, LARGEST_SIZE = 3, 2048  # of numbers that are taken for dims; smaller ones are drawn anyway
+LARGEST_RANK = 12  # that is tried because a rule states it
 
 
 def expressions(rule: Rule) -> list[Any]:
@@ -65,11 +67,24 @@ def bounds(rule: Rule, name: str, word: str) -> list[Any]:
     return [int(n) + step for n in stated if math.isfinite(n) and n == int(n) for step in (0, 1, -1)]
 
 
-def sizes(rule: Rule) -> list[tuple[int, ...]]:
-    """Dims at which something may change, by groups of which an instance is made: a number that the rule states or that a definition of
-    its ops asks for, one less and one more, and its divisors."""
+def types_named(rule: Rule) -> tuple[str, ...]:
+    """The element types that a rule names anywhere."""
+    values = [part.value for whole in expressions(rule) for part in parts(whole) if isinstance(part, Literal)]
+    return tuple(dict.fromkeys(value.name for value in values if isinstance(value, DType)))
+
+
+def highest_rank(rule: Rule, usual: int) -> int:
+    """The highest rank to try: above the `usual` one where the rule asks for ranks, or for lengths of lists, and states a larger number."""
+    counted = any(isinstance(part, Call) and part.function in ("rank", "len") for whole in expressions(rule) for part in parts(whole))
+    stated = [int(n) + 1 for n in numbers(rule) if math.isfinite(n) and usual <= n < LARGEST_RANK] if counted else []
+    return max([usual, *stated])
+
+
+def sizes(rule: Rule, largest: int = LARGEST_SIZE) -> list[tuple[int, ...]]:
+    """Dims at which something may change, by groups of which an instance is made: a number up to the `largest` that the rule states or that
+    a definition of its ops asks for, one less and one more, and its divisors."""
     asked = (n for pair in rule.pairs for side in pair for node in applications(side) for n in asked_for(node.op))
-    stated = {int(n) for n in (*numbers(rule), *asked) if math.isfinite(n) and n == int(n) and LEAST_SIZE < n <= LARGEST_SIZE}
+    stated = {int(n) for n in (*numbers(rule), *asked) if math.isfinite(n) and n == int(n) and LEAST_SIZE < n <= largest}
     pairs: list[tuple[int, ...]] = [(d, n // d) for n in sorted(stated) for d in range(2, math.isqrt(n) + 1) if n % d == 0]
     near: list[tuple[int, ...]] = [dims for n in sorted(stated) for dims in ((n,), (n, 1), (n + 1, 1), (n - 1, 1))]
     return near + pairs

@@ -7,15 +7,22 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
 from coset.backends import child
 from coset.backends.triton_runtime import Compiler, OnDevice, Runner, TritonInterpreter
+from coset.ir import stages
+from coset.ir.program import Program
+from coset.ir.verifier import VerificationError, is_foreign, verify_program
+from coset.lowering.kernels.kernel import Plan
+from coset.lowering.kernels.verifier import verify_plan
+from coset.prove.contents import gives_dims
 from coset.rules.defining import forget
 from coset.rules.definition import DEFINED
-from coset.rules.elaborated import LIBRARY, in_dialects
+from coset.rules.elaborated import comes_with_coset
 from tests.torch_files import CHOICES, is_left_out, runs_packages
 from tests.torch_processes import TorchServer, started_by
 
@@ -60,9 +67,25 @@ def no_definitions_left() -> Iterator[None]:
     before = set(DEFINED)
     yield
     for name in set(DEFINED) - before:
-        folder = DEFINED[name].directory
-        if folder.resolve() != LIBRARY and not in_dialects(folder):
+        if not comes_with_coset(DEFINED[name].directory):
             forget(DEFINED[name].op)
+
+
+@pytest.fixture(autouse=True)
+def stages_are_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What each stage of a compilation makes is well formed."""
+    monkeypatch.setattr(stages, "WATCHERS", [verify_stage])
+
+
+def verify_stage(stage: str, made: Any) -> None:
+    """Refuse a malformed program or plan, and name the stage that made it."""
+    try:
+        if isinstance(made, Plan):
+            verify_plan(made)
+        if isinstance(made, Program):
+            verify_program(made, gives_dims=lambda term: is_foreign(term) or gives_dims(term))
+    except VerificationError as error:
+        raise VerificationError(f"after {stage}: {error}") from None
 
 
 @pytest.fixture(scope="session")

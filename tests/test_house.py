@@ -35,7 +35,7 @@ JOBS = (  # the folders of coset/ itself, in the order of who may import whom
     "comparing", "job", "console", "pricing", "searching", "proving", "optimizing", "packaging", "tuning", "calibration", "explaining",
     "reporting", "commands",
 )  # fmt: skip
-ROOT_FILES = ("__init__", "cli", "bench", "check", "compiling", "deferred_methods", "reference", "second")  # what others run or import
+ROOT_FILES = ("__init__", "api", "cli", "bench", "check", "compiling", "deferred_methods", "reference", "second")  # what others import
 COPIED = ("lowering/package/runtime.py", "lowering/package/tiles.py")  # texts of packages
 DOORS = {  # third-party package -> where it may be imported
     "egglog": ("egraph/door.py",),
@@ -56,14 +56,12 @@ LONG_FILES = {  # more than 400 lines: at most so many, and why
     "egraph/search.py": (432, "one search over one e-graph: each step reads and changes the same state"),
     "frontends/onnx/model.py": (481, "one import of one graph: each node reads and changes what the names mean so far"),
     "frontends/onnx/runtime_forms.py": (504, "a table: what ONNX Runtime's schemas ask of each node"),
-    "lowering/kernels/kernel.py": (523, "a catalogue: one dataclass for each kind of kernel, and what every kind is asked for"),
     "lowering/planning/grouping.py": (456, "one walk over a program: each step reads and changes the same groups"),
-    "lowering/torch/kernel.py": (474, "one writer: a method for each kind of kernel, over one set of axes"),
     "prove/denote.py": (584, "one recursion over terms under one set of known facts: its functions call each other"),
     "prove/frames.py": (447, "one reading of a rule's axes: its functions call each other"),
 }
 LONG_FUNCTIONS = {  # more than 40 lines: at most so many, and why
-    "coset/optimizing/pipeline.py:optimize": (56, "the signature and the documentation of 18 parameters; 13 lines of code"),
+    "coset/optimizing/pipeline.py:optimize": (63, "the signature and the documentation of 18 parameters; 18 lines of code"),
     "lowering/torch/functions_movement.py:gather": (46, "its text is written into packages, which call it alone"),
     "prove/bounds.py:_float": (41, "trusted by the checker of certificates: one case after the other"),
     "prove/sample.py:test_rule": (55, "one loop whose counts decide together when to stop"),

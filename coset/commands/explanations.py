@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
 import click
 
 from coset.commands.options import (
@@ -25,9 +22,6 @@ from coset.commands.options import (
     print_json,
     say,
 )
-
-if TYPE_CHECKING:
-    from coset.job.job import Job
 
 TARGET = click.option("--target", help="a name of `coset targets`, or a .toml file; by default the one of the model's format")
 
@@ -53,12 +47,14 @@ def explain(
     as_json: bool,
 ) -> int:  # fmt: skip
     """Say where a rule matches in MODEL (0), or the nearest it comes and the condition that fails there (1)."""
-    from coset.explaining.explain import ExplainedRule
-    from coset.explaining.explain import explain as run
+    from coset import api
+    from coset.egraph.limits import Limits
     from coset.explaining.show import show_explained
 
-    job = _job(model, target, numerics, (time_limit, node_limit), rule_files, (disabled, only), dims, allow_assumed=allow_assumed)
-    result = run(ExplainedRule(job, rule, at))
+    result = api.explain(
+        model, rule, at=at, target=target, numerics=numerics, limits=Limits(time_limit, node_limit), rules=rule_files,
+        allow_assumed=allow_assumed, disable_rules=disabled, only_rules=only, dims=dims, progress=say,
+    )  # fmt: skip
     if as_json:
         print_json(result)
     else:
@@ -89,29 +85,17 @@ def bisect(
     samples: tuple[str, ...], as_json: bool,
 ) -> int:  # fmt: skip
     """Optimize MODEL; where its outputs differ too much (1), name the rules, and the values of MODEL, that are to blame."""
-    from coset.explaining.bisect import Bounds
-    from coset.explaining.bisect import bisect as run
+    from coset import api
+    from coset.egraph.limits import Limits
     from coset.explaining.show import show_bisected
 
-    job = _job(model, target, numerics, (time_limit, node_limit), rule_files, (disabled, only), dims, allow_assumed=allow_assumed)
-    result = run(replace(job, samples=samples), Bounds(max_abs, max_rel))
+    result = api.bisect(
+        model, max_abs=max_abs, max_rel=max_rel, sample_inputs=samples, target=target, numerics=numerics,
+        limits=Limits(time_limit, node_limit), rules=rule_files, allow_assumed=allow_assumed, disable_rules=disabled, only_rules=only,
+        dims=dims, progress=say,
+    )  # fmt: skip
     if as_json:
         print_json(result)
     else:
         show_bisected(result)
     return SUCCESS if result["within"] else NEGATIVE
-
-
-def _job(
-    model: str, target: str | None, numerics: str, limits: tuple[float, int], rules: tuple[str, ...],
-    admitted: tuple[tuple[str, ...], tuple[str, ...]], dims: dict[str, int], *, allow_assumed: bool,
-) -> Job:  # fmt: skip
-    """What `coset optimize` would do with the same options."""
-    from coset.egraph.limits import Limits
-    from coset.job.admission import Admission
-    from coset.job.job import Job
-    from coset.job.machine import find_target
-    from coset.optimizing.pipeline import default_target
-
-    found = find_target(target or default_target(model))
-    return Job(model, found, numerics, Limits(*limits), rules, dims, say, admission=Admission(*admitted), allow_assumed=allow_assumed)

@@ -224,22 +224,18 @@ def lower(
     as_json: bool,
 ) -> int:  # fmt: skip
     """Lower MODEL (ONNX or StableHLO) to a Python package that needs torch and not coset."""
+    from coset import api
     from coset.comparing.refused import Refused
     from coset.console.lowered import show_lowered
     from coset.egraph.limits import Limits
-    from coset.job.admission import Admission
-    from coset.job.machine import find_target
-    from coset.packaging.asked import Check, Lowering
-    from coset.packaging.lower import lower as run
 
-    limits = Limits(seconds=time_limit, nodes=node_limit)
-    asked = Lowering(
-        model, find_target(target), numerics, limits, rule_files, dims, code, Check(checked), say, max_memory=max_memory, atomics=atomics,
-        profile=Path(profile) if profile is not None else None, streams=streams, admission=Admission(disabled, only),
-        allow_assumed=allow_assumed, samples=samples, check_seconds=check_time_limit,
-    )  # fmt: skip
     try:
-        result = run(asked, Path(output))
+        result = api.lower(
+            model, output, target=target, numerics=numerics, limits=Limits(seconds=time_limit, nodes=node_limit), rules=rule_files,
+            dims=dims, code=code, check=checked, max_memory=max_memory, profile=profile, streams=streams, atomics=atomics,
+            allow_assumed=allow_assumed, disable_rules=disabled, only_rules=only, sample_inputs=samples, check_seconds=check_time_limit,
+            progress=say,
+        )  # fmt: skip
     except Refused as refused:
         if as_json:
             print_json(refused.summary())

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
 import click
 
 from coset.commands.options import (
@@ -25,11 +22,6 @@ from coset.commands.options import (
     refuse_overwriting,
     say,
 )
-
-if TYPE_CHECKING:
-    from coset.comparing.deadline import Talk
-
-SEARCHES = 4  # at most, in one stage of a proof
 
 
 @click.command()
@@ -58,27 +50,20 @@ def prove(
     samples: tuple[str, ...], as_json: bool,
 ) -> int:  # fmt: skip
     """Prove that BEFORE and AFTER are the same program (0), refute it by inputs (1), or say how far it got (3)."""
-    from coset.comparing.deadline import Unknown, within
+    from coset import api
     from coset.console.proofs import show_proved
-    from coset.proving.prove import PROVED, REFUTED, Proving, unanswered
-    from coset.proving.prove import prove as run
 
     proof, inputs = file_in_folder(certificate, "certificate"), file_in_folder(counterexample, "counterexample")
     refuse_overwriting((before, after), {"certificate": proof, "counterexample": inputs})
-
-    def proved(talk: Talk) -> dict[str, Any]:
-        files = Path(before), Path(after)
-        return run(Proving(*files, numerics, rule_files, dims, pairs, time_limit, proof, inputs, talk.say, allow_assumed, samples))
-
-    try:
-        result = within(proved, check_time_limit + SEARCHES * time_limit, say=say, doing="the proof", each=True)
-    except Unknown as error:
-        result = {"not_shown": [], **unanswered(error.message)}
+    result = api.prove(
+        before, after, numerics=numerics, rules=rule_files, names=pairs, time_limit=time_limit, check_seconds=check_time_limit,
+        certificate=proof, counterexample=inputs, allow_assumed=allow_assumed, dims=dims, sample_inputs=samples, progress=say,
+    )  # fmt: skip
     if as_json:
         print_json(result)
     else:
         show_proved(result)
-    return {PROVED: SUCCESS, REFUTED: NEGATIVE}.get(result["answer"], UNKNOWN)
+    return {"proved": SUCCESS, "refuted": NEGATIVE}.get(result["answer"], UNKNOWN)
 
 
 @click.command()
@@ -104,11 +89,12 @@ def verify(
     as_json: bool,
 ) -> int:
     """Check that CERTIFICATE shows the programs BEFORE and AFTER to be equal; 1 where it does not."""
+    from coset import api
     from coset.console.proofs import show_verified
-    from coset.proving.verify import verify_files
 
-    files = Path(certificate), Path(before), Path(after)
-    result = verify_files(*files, rule_files, names=pairs, prove_rules=prove_rules, allow_assumed=allow_assumed, progress=say)
+    result = api.verify(
+        certificate, before, after, rules=rule_files, names=pairs, prove_rules=prove_rules, allow_assumed=allow_assumed, progress=say
+    )
     if as_json:
         print_json(result)
     else:
@@ -145,14 +131,15 @@ def diff(
 ) -> int:
     """Compare the outputs of two models (ONNX or StableHLO) on drawn and adversarial inputs, and their graphs node by node. Exit code 1
     when the outputs differ."""
-    from coset.comparing.deadline import within
+    from coset import api
     from coset.console.comparison import show_differing
-    from coset.reporting.differing import Asked, differing
 
     page = file_in_folder(html, "page")
     refuse_overwriting((first, second), {"page": page})
-    asked = Asked(first, second, dims, numerics, time_limit, page, samples)
-    result = within(lambda _: differing(asked), check_time_limit + time_limit)
+    result = api.diff(
+        first, second, html=page, numerics=numerics, time_limit=time_limit, check_seconds=check_time_limit, dims=dims,
+        sample_inputs=samples,
+    )  # fmt: skip
     if as_json:
         print_json(result)
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -23,42 +22,36 @@ from coset.job.answer import save
     show_default=True,
     help="seconds of the processor for each rule, to draw and to prove it; what is not done by then is unknown",
 )
+@click.option(
+    "--require",
+    type=click.Choice(["proved", "bounded", "tested"]),
+    help="1 where a rule is shown less well: what continuous integration asks for",
+)
 @click.option("--smt", type=click.Path(file_okay=False), help="write each question to Z3 as SMT-LIB into this folder; implies --all")
 @NATIVE
 @JSON
-def check(files: tuple[str, ...], anew: bool, accept: bool, seconds: float, smt: str | None, as_json: bool) -> int:
+def check(files: tuple[str, ...], anew: bool, accept: bool, seconds: float, require: str | None, smt: str | None, as_json: bool) -> int:
     """Parse, type-check, lint and verify rule FILES (default: the whole library): 1 where one is refuted, 3 where one is unknown."""
-    import coset.dialects
-    from coset.console.verdicts import show_verdicts, verdict_summary
-    from coset.job.kernels import kernel_errors
-    from coset.prove.check import verify
-    from coset.prove.obligations import recording
-    from coset.prove.verdict import prune_locks, weaker, write_lock
-    from coset.rules.library import DEFAULT
+    from coset import api
+    from coset.console.verdicts import show_verdicts
 
-    assert coset.dialects
-    paths = [Path(file) for file in files]
-    with nullcontext() if smt is None else recording(Path(smt)):
-        verdicts, errors = verify(paths or DEFAULT, anew=anew or smt is not None, seconds=seconds)
-    errors += kernel_errors(paths)
+    found = api.checked(files, anew=anew, accept_weaker=accept, time_limit=seconds, require=require, smt=smt, progress=say)
     if as_json:
-        print_json(verdict_summary(verdicts, errors))
+        print_json(found.summary())
     else:
-        show_verdicts(verdicts, errors)
-    if errors:
+        show_verdicts(found.verdicts, found.errors)
+    if found.errors:
         return USER_ERROR
-    less = [] if accept else weaker(verdicts)
-    for verdict in less:
+    for verdict in found.weaker:
         say(f"`{verdict.name}` is only {verdict.assurance} now: {verdict.method}; `--accept-weaker` enters that into the lock file")
-    if less or not all(verdict.ok for verdict in verdicts):
+    for verdict in found.below:
+        say(f"`{verdict.name}` is {verdict.assurance}, and {require} is required: {verdict.method}")
+    if not found.holds:
         return NEGATIVE
-    write_lock(verdicts)
-    for name in prune_locks(paths or DEFAULT):
-        say(f"the lock file forgets `{name}`: no rule file beside it has an entry of this name")
-    unknown = [verdict.name for verdict in verdicts if verdict.assurance == "unknown"]
-    if unknown:
-        say(f"unknown: {', '.join(f'`{name}`' for name in unknown)}; nothing of it is locked: give more --time-limit, or split the rule")
-    return UNKNOWN if unknown else SUCCESS
+    if found.unknown:
+        names = ", ".join(f"`{name}`" for name in found.unknown)
+        say(f"unknown: {names}; nothing of it is locked: give more --time-limit, or split the rule")
+    return UNKNOWN if found.unknown else SUCCESS
 
 
 @click.command()

@@ -16,7 +16,7 @@ from typing import IO, Any, TypeVar
 
 import coset.ir.sent
 from coset.ir.errors import CosetError
-from coset.ir.forked import DYING, answer_of, error_of, error_parts, how_it_ended, limit_memory, result_of, settle
+from coset.ir.forked import DYING, answer_of, error_of, error_parts, how_it_ended, limit_memory, result_of, settle, start
 
 assert coset.ir.sent  # what goes to the other process keeps its identity there
 
@@ -131,7 +131,7 @@ def _tried(
     sys.stderr.flush()
     with tempfile.TemporaryFile() as words:
         child = context.Process(target=_child, args=(work, sender, words, os.getpid(), lost, limits.memory))
-        child.start()
+        start(child)
         sender.close()
         try:
             found = _answer(receiver, limits, say, doing)

@@ -19,6 +19,7 @@ from coset.comparing.infinities import REORDERED, Exact
 from coset.comparing.reference import noise_of, nudges, values_of
 from coset.ir.dims import evaluate
 from coset.ir.program import Program
+from coset.ir.stages import passed
 from coset.ir.term import Term, input_term, rebuild, topological
 from coset.lowering.kernels.kernel import HeldTerm, Kernel, Library, Plan, extents_of, reads, stores_of, writes
 from coset.lowering.kernels.needs import Span, region_of
@@ -99,7 +100,7 @@ def shows(plan: Plan, names: Sequence[str]) -> Plan:
     """The plan with the same kernels and the buffers of these names as its outputs, each in memory of its own."""
     buffers = {name: replace(buffer, role="output") if name in names else buffer for name, buffer in plan.buffers.items()}
     outputs = tuple((name, name) for name in names)
-    return replace(plan, buffers=buffers, outputs=outputs, offsets={}, arena=0, over={}, streams=None)
+    return passed("showing values", replace(plan, buffers=buffers, outputs=outputs, offsets={}, arena=0, over={}, streams=None))
 
 
 def _batches(plan: Plan, binding: Mapping[str, int]) -> Iterator[list[Kernel]]:

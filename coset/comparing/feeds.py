@@ -23,11 +23,12 @@ from coset.comparing.drawing import (
 from coset.comparing.loose_inputs import LENGTH, entries_of, keys_for, parts_of
 from coset.comparing.noise import weight_bytes
 from coset.comparing.roles import fitted, roles_of
-from coset.comparing.sizes import DIM_CANDIDATES, DRAWN_BYTES, ROWS, SAMPLES, batches, drawn_bytes, free_dims, refuse_vast
+from coset.comparing.sizes import DIM_CANDIDATES, DRAWN_BYTES, ROWS, batches, drawn_bytes, free_dims, refuse_vast
 from coset.comparing.tables import known_tables
 from coset.comparing.whole_numbers import plain_integers
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
+from coset.ir.program_source import source_of
 
 Feed = dict[str, Any]  # arrays by the names of inputs, lists of arrays for sequences, dictionaries for maps
 Sample = str | Path | Mapping[str, Any]
@@ -81,7 +82,7 @@ def cases(program: Program, binding: Mapping[str, int], seed: int = 0, *, ends: 
     Raises:
         CosetError: there are no samples, and the inputs are too large or of a type of which nothing is drawn.
     """
-    samples = [] if seed else [feed for feed in program.source.get(SAMPLES, ()) if feed.keys() >= names_of(program)]
+    samples = [] if seed else [feed for feed in source_of(program).samples if feed.keys() >= names_of(program)]
     yield from (Case(f"{SAMPLE} {number}", feed) for number, feed in enumerate(samples, 1))
     try:
         yield from drawn(program, binding, seed, ends=ends)

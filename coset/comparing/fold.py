@@ -22,6 +22,7 @@ from coset.ir.constants import constant_of
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import Fallback, describe, evaluate
 from coset.ir.op import Array
+from coset.ir.program_source import ProgramSource
 from coset.ir.term import Term, constant, rebuild, topological
 from coset.ir.types import TensorType
 from coset.prove.budget import Budget, TooMuch
@@ -39,20 +40,18 @@ SECONDS = 60.0  # for what a runtime computes of constants: in a process of its 
 LOST: WeakKeyDictionary[Term, str] = WeakKeyDictionary()  # constants that a runtime died of, or was late with, and how: never asked again
 
 
-def fallback_for(source: Mapping[str, Any], seconds: float = SECONDS) -> Fallback:
+def fallback_for(source: ProgramSource | None, seconds: float = SECONDS) -> Fallback:
     """Values of terms whose op has no NumPy meaning of its own: its definition's, or, of an opaque one, its foreign runtime's, which has so
     many seconds, in a process of its own. `coset.comparing.worker.Lost`: it is late there, or dies."""
     run = partial(_node_apart, seconds)
 
     def value(term: Term, arrays: Sequence[Any]) -> Any:
-        if term.op.has("foreign") and source.get("format") == "stablehlo":
-            raise CosetError(f"`{describe(term)}` is kept as it came and has no value here, so that no program with it can be compared")
         return evaluate_opaque(term, arrays, source, run) if term.op.has("foreign") else evaluate_defined(term, arrays)
 
     return value
 
 
-def fallback_of_constants(source: Mapping[str, Any], seconds: float = SECONDS) -> Fallback:
+def fallback_of_constants(source: ProgramSource | None, seconds: float = SECONDS) -> Fallback:
     """`fallback_for` what is computed from constants alone: a node that its runtime was lost with is not tried again."""
     run = fallback_for(source, seconds)
 
@@ -96,13 +95,13 @@ def _run(model: bytes, feed: Feed) -> list[Any]:
     return node_values(model, feed)
 
 
-Runtime = Callable[[Sequence[Term], Mapping[str, Any], float], Mapping[Term, Array]]
+Runtime = Callable[[Sequence[Term], ProgramSource | None, float], Mapping[Term, Array]]
 """What a runtime computes for constant terms of a program with this `source`, as far as it does within so many seconds; what it is lost
 with is among the `LOST` then."""
 
 
 def fold(
-    roots: Sequence[Term], storable: AbstractSet[Term], source: Mapping[str, Any], *, value_of: Callable[[Term], Term] | None = None,
+    roots: Sequence[Term], storable: AbstractSet[Term], source: ProgramSource | None, *, value_of: Callable[[Term], Term] | None = None,
     runtime: Runtime | None = None, exact: bool = False, seconds: float = SECONDS,
 ) -> tuple[tuple[Term, ...], int]:  # fmt: skip
     """`roots` with every largest subterm that is `storable` (constant and not too large: see `Selection`) replaced by its value, or by
@@ -141,7 +140,7 @@ def fold(
 
 
 def _known_values(
-    order: Sequence[Term], roots: Sequence[Term], storable: AbstractSet[Term], source: Mapping[str, Any], runtime: Runtime | None,
+    order: Sequence[Term], roots: Sequence[Term], storable: AbstractSet[Term], source: ProgramSource | None, runtime: Runtime | None,
     exact: bool, seconds: float,
 ) -> tuple[AbstractSet[Term], dict[Term, Term]]:  # fmt: skip
     """Which of the `storable` terms have a value here, and the values of the largest ones, those of the `runtime` where they count: what

@@ -4,7 +4,7 @@ leaves a case open (a sum of integers that does not fit, a maximum beside a NaN)
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from coset.comparing.fold import LOST, SECONDS, apart
 from coset.comparing.worker import RequestLost
 from coset.ir.errors import CosetError
 from coset.ir.op import Array
+from coset.ir.program_source import ProgramSource
 from coset.ir.term import CONSTANT, Term, topological
 from coset.ir.types import TensorType
 from coset.lowering.onnx.model import part_model
@@ -22,7 +23,7 @@ MOST_BYTES = 1 << 26  # of constants, above which they are computed by the evalu
 MOST_APART = 32  # terms that are asked for one by one, where the runtime does not compute all
 
 
-def runtime_values(terms: Sequence[Term], source: Mapping[str, Any], seconds: float = SECONDS) -> dict[Term, Array]:
+def runtime_values(terms: Sequence[Term], source: ProgramSource | None, seconds: float = SECONDS) -> dict[Term, Array]:
     """What ONNX Runtime computes for constant terms of a program from `source`, without its optimizer, in a process of its own; those that
     only move numbers, and those that it does not compute, are left out. One that the process dies of, or is not done with after so many
     `seconds`, is among the `LOST`; they have as many seconds together where they are asked for one by one."""
@@ -41,7 +42,7 @@ def runtime_values(terms: Sequence[Term], source: Mapping[str, Any], seconds: fl
     return _one_by_one(asked, source, seconds) if len(asked) > 1 and (lost or len(asked) <= MOST_APART) else {}
 
 
-def _one_by_one(terms: Sequence[Term], source: Mapping[str, Any], seconds: float) -> dict[Term, Array]:
+def _one_by_one(terms: Sequence[Term], source: ProgramSource | None, seconds: float) -> dict[Term, Array]:
     found: dict[Term, Array] = {}
     deadline = time.monotonic() + seconds
     for term in terms:
@@ -57,7 +58,7 @@ def _one_by_one(terms: Sequence[Term], source: Mapping[str, Any], seconds: float
     return found
 
 
-def _values(terms: Sequence[Term], source: Mapping[str, Any], seconds: float) -> dict[Term, Array]:
+def _values(terms: Sequence[Term], source: ProgramSource | None, seconds: float) -> dict[Term, Array]:
     outputs = [(f"y{number}", term) for number, term in enumerate(terms)]
     model = part_model((), outputs, source).SerializeToString()
     values = apart(_run, model, seconds=seconds, doing="computing constants")

@@ -13,12 +13,13 @@ import numpy as np
 
 from coset.comparing.feeds import Feed, Sample
 from coset.comparing.loose_inputs import elements_of, entries_of, is_sequence
-from coset.comparing.sizes import SAMPLES, sizes_in
+from coset.comparing.sizes import sizes_in
 from coset.frontends.onnx.samples import read_value
 from coset.ir import dims
 from coset.ir.errors import CosetError
 from coset.ir.place import Place
 from coset.ir.program import Program
+from coset.ir.program_source import source_of
 from coset.ir.types import DType, TensorType, Type
 
 GIVEN = "input "  # in front of the names of inputs in the files that `coset prove --counterexample` writes
@@ -40,7 +41,7 @@ def with_samples(program: Program, samples: Sequence[Sample]) -> Program:
     if not samples:
         return program
     feeds = [_fitting(program, name, feed) for each in samples for name, feed in _read(program, each)]
-    return replace(program, source={**program.source, SAMPLES: tuple(feeds)})
+    return replace(program, source=replace(source_of(program), samples=tuple(feeds)))
 
 
 def _read(program: Program, sample: Sample) -> Iterable[tuple[str, Mapping[str, Any]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 from typing import Any
 
@@ -14,6 +14,7 @@ from coset.comparing.loose_inputs import RANK, RANKS, has_unknown_rank
 from coset.ir import dims
 from coset.ir.errors import CosetError
 from coset.ir.program import Program, tensors_in
+from coset.ir.program_source import source_of
 from coset.ir.term import Term
 from coset.ir.types import TensorType
 
@@ -30,7 +31,6 @@ SHARE = 4  # of the machine's memory inputs may take one in so many
 APART = 8  # between the numbers of two dims that are to differ
 
 
-SAMPLES = "samples"  # of a program's source: inputs that its user gave (`coset/comparing/samples.py`)
 ROWS = 2  # of a batch: what mixes them shows, and more take longer
 BATCH_NAMES = ("batch", "b", "n", "batch_size", "N", "B")
 
@@ -114,7 +114,7 @@ def sizes_in(program: Program, feed: Mapping[str, Any]) -> dict[str, int]:
 
 def sampled_sizes(program: Program) -> dict[str, int]:
     """The numbers of free dims in the first sample of the user's."""
-    feeds: Sequence[Mapping[str, Any]] = program.source.get(SAMPLES, ())
+    feeds = source_of(program).samples
     return {name: size for name, size in sizes_in(program, feeds[0]).items() if size > 0} if feeds else {}
 
 

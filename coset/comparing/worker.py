@@ -18,7 +18,7 @@ from typing import IO, Any, TypeVar
 
 import coset.ir.sent
 from coset.ir.errors import CosetError
-from coset.ir.forked import DYING, answer_of, how_it_ended, is_settled, result_of, settle
+from coset.ir.forked import DYING, answer_of, how_it_ended, is_settled, result_of, settle, start
 
 assert coset.ir.sent  # what goes to the other process keeps its identity there
 
@@ -65,6 +65,8 @@ class Worker:
 
     def _asked(self, work: Callable[..., Any], given: tuple[Any, ...], seconds: float) -> tuple[str, Any] | _Gone | None:
         """The answer; what became of the process where it is gone; None where it was late."""
+        if self._running is not None and self._running.thread != threading.get_ident():
+            self.end()  # it ends with the thread that forked it, which may be at any time
         if self._running is None or self._running.owner != os.getpid():  # of a process that forked this one
             self._running = _Running.begun()
         running, answer = self._running, None
@@ -87,6 +89,7 @@ class _Gone:
 @dataclass(frozen=True)
 class _Running:
     owner: int
+    thread: int
     process: BaseProcess
     connection: Connection
     words: IO[bytes]
@@ -99,9 +102,9 @@ class _Running:
         sys.stderr.flush()
         words = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         process = context.Process(target=_serve, args=(theirs, words, os.getpid()), daemon=True)
-        process.start()
+        start(process)
         theirs.close()
-        return _Running(os.getpid(), process, ours, words)
+        return _Running(os.getpid(), threading.get_ident(), process, ours, words)
 
     def answer(self, work: Callable[..., Any], given: tuple[Any, ...], seconds: float) -> tuple[str, Any] | _Gone | None:
         deadline = time.monotonic() + seconds

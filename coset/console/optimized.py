@@ -33,7 +33,7 @@ def show_optimized(report: Mapping[str, Any]) -> None:
         proof = report["certificate"]
         rests = f"rests on rules {proof['assurance']} or better, {proof['numerics']} or stronger"
         print_line(f"certificate {proof['steps']} steps, {proof['bytes']} bytes, checked; {rests}")
-    _show_rules(report["rules"])
+    _show_rules(report["rules"], whole=report["rules_from"] == "certificate")
     for left in report["left_out"]:
         print_line(f"left out   rule {left['rule']}, which breaks this program: {left['problem']}", markup=False)
     _show_ranges(report.get("ranges", ()))
@@ -48,14 +48,16 @@ def show_optimized(report: Mapping[str, Any]) -> None:
         print_line(f"written    {report['output']}", markup=False)
 
 
-def _show_rules(rules: Sequence[Mapping[str, Any]]) -> None:
-    """What was used, and where it keeps the range."""
+def _show_rules(rules: Sequence[Mapping[str, Any]], *, whole: bool) -> None:
+    """What was used, and where it keeps the range; `whole`: with the rules that only led to others."""
     print_line = CONSOLE.print
     if rules:
         table = new_table("rule", ">uses", "promise", "assurance")
         for rule in rules:
             table.add_row(escape(rule["name"]), str(rule["count"]), rule["numerics"], rule["assurance"])
         print_line(table)
+        if not whole:
+            print_line("           rules that made what was chosen; those that only led there are named with --certificate FILE")
         for rule in rules:
             if rule["range"]:
                 print_line(f"range      {rule['name']}: {range_words(rule['range'])}", markup=False)

@@ -21,6 +21,9 @@ def show_proved(result: Mapping[str, Any]) -> None:
         print_line(
             f"error      at most {result['error']:.1e}: how probable it is that other polynomials agree there; no rounding is looked at"
         )
+    elif result["method"] == "normal forms":
+        how = "normal forms and Z3" if result["solver"] else "normal forms"
+        print_line(f"rests on   {how}, for all sizes; numerics {_promise(result)}; no certificate: {result['reason']}", markup=False)
     elif result["answer"] == "proved":
         print_line(f"rests on   {result['steps']} steps, rules that are {result['assurance']} or better; numerics {_promise(result)}")
         _show_conditions(result)

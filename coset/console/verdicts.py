@@ -25,7 +25,20 @@ def range_words(grades: Mapping[str, str]) -> str:
 
 
 def show_verdicts(verdicts: Sequence[RuleVerdict], errors: Sequence[CosetError]) -> None:
-    """One line a rule, the counterexamples of the refuted ones, the mistakes, the ratios."""
+    """One line a rule, the counterexamples of the refuted ones, the mistakes, the ratios; of files without a rule the mistakes alone."""
+    if verdicts:
+        _show_rules(verdicts)
+    for error in errors:
+        print(str(error), file=sys.stderr)
+    summary = verdict_summary(verdicts, errors)
+    if verdicts:
+        _show_shares(summary)
+    ratios = ", ".join(f"{summary['ratios'][word]:.0%} {word}" for word in WORDS if summary["ratios"][word])
+    shares = f": {ratios}; {summary['ratios']['native']:.0%} with native functions" if verdicts else ""
+    CONSOLE.print(f"{len(verdicts)} rules{shares}; {len(errors)} mistakes")
+
+
+def _show_rules(verdicts: Sequence[RuleVerdict]) -> None:
     table = new_table("rule", "promise", "assurance", ">s", "how")
     for verdict in verdicts:
         table.add_row(escape(verdict.name), verdict.numerics, verdict.assurance, f"{verdict.seconds:.2f}", escape(verdict.method))
@@ -39,12 +52,6 @@ def show_verdicts(verdicts: Sequence[RuleVerdict], errors: Sequence[CosetError])
             CONSOLE.print(f"\nrefuted: {verdict.name}\n{verdict.counterexample}", markup=False)
             for repair in verdict.repairs:
                 CONSOLE.print(f"  true with: {repair}", markup=False)
-    for error in errors:
-        print(str(error), file=sys.stderr)
-    summary = verdict_summary(verdicts, errors)
-    _show_shares(summary)
-    ratios = ", ".join(f"{summary['ratios'][word]:.0%} {word}" for word in WORDS if summary["ratios"][word])
-    CONSOLE.print(f"{len(verdicts)} rules: {ratios}; {summary['ratios']['native']:.0%} with native functions; {len(errors)} mistakes")
 
 
 def _show_shares(summary: Mapping[str, Any]) -> None:

@@ -47,7 +47,8 @@ class ExplainedRule:
 
 
 def explain(question: ExplainedRule) -> dict[str, Any]:
-    """Where the rule matches (`matched`), how often the chosen program rests on it (`used`), and why not (`reasons`, `nearest`).
+    """Where the rule matches (`matched`), how many nodes of the chosen program it made (`used`), how much longer the program is predicted
+    to take without it where it made none (`slower_without`, s), and why it did no more (`reasons`, `nearest`).
 
     The whole program is searched with the rules that the job allows and the one that is asked for, whatever it promises. A place is a
     value of the model; a match at a value that only a rule made is given as how that is computed.
@@ -71,16 +72,16 @@ def explain(question: ExplainedRule) -> dict[str, Any]:
     whole = _once(each for each in near if each.partial.whole)
     if not whole and question.at is None:
         whole = _once(each for each in Matcher(saturation.graph, makers, edits=False).places(rules) if each.partial.whole)
-    used = _used(task, rules) if whole else 0
-    nearest = [] if whole else _nearest(near)
+    gain, nearest = (_gain(task, rules), []) if whole else (RuleGain(), _nearest(near))
     return {
         "not_shown": job.own().told(),
         "rule": question.rule,
         "rules": sorted({rule.family for rule in rules}),
         "source": f"{rules[0].place.file}:{rules[0].place.line}",
         "matched": [{"value": words.value(each.eclass), "text": words.place(each.eclass), "rule": each.rule.name} for each in whole],
-        "used": used,
-        "reasons": list(_reasons(rules, task, saturation, whole, used)),
+        "used": gain.made,
+        "slower_without": gain.slower,
+        "reasons": list(_reasons(rules, task, saturation, whole, gain)),
         "nearest": [_told(each, words) for each in nearest],
         "egraph": {"enodes": saturation.enodes, "eclasses": saturation.eclasses, "stop": saturation.stop},
         "seconds": time.perf_counter() - started,
@@ -176,17 +177,30 @@ def _nearest(near: Sequence[Near]) -> list[Near]:
     return found[:NEAREST]
 
 
-def _used(task: Task, rules: Sequence[Rule]) -> int:
-    """How many e-nodes of the chosen program the rules made."""
+@dataclass(frozen=True)
+class RuleGain:
+    """What rules did for the chosen program: how many of its e-nodes they `made`, and, where none, how much longer the program that is
+    chosen without them is predicted to take, s."""
+
+    made: int = 0
+    slower: float = 0.0
+
+
+def _gain(task: Task, rules: Sequence[Rule]) -> RuleGain:
+    """What the rules did; a second search tells it where no node is theirs, because they may only have led to what others made."""
     active = {rule.name for phase in task.phases for rule in phase.rules}
     names = {rule.name for rule in rules} & active
     if not names:
-        return 0
+        return RuleGain()
     solved, _ = solve_task(task, task.phases)
-    return sum(usage.count for usage in used_rules(solved) if usage.rule.name in names)
+    made = sum(usage.count for usage in used_rules(solved) if usage.rule.name in names)
+    if made:
+        return RuleGain(made)
+    others, _ = solve_task(task, [phase.where(lambda rule: rule.name not in names) for phase in task.phases])
+    return RuleGain(0, max(0.0, others.cost - solved.cost))
 
 
-def _reasons(rules: Sequence[Rule], task: Task, saturation: Saturation, matched: Sequence[Near], used: int) -> Iterator[str]:
+def _reasons(rules: Sequence[Rule], task: Task, saturation: Saturation, matched: Sequence[Near], gain: RuleGain) -> Iterator[str]:
     """What keeps the rules out, apart from their left sides."""
     graph = saturation.graph
     job = task.job
@@ -199,9 +213,12 @@ def _reasons(rules: Sequence[Rule], task: Task, saturation: Saturation, matched:
     elif not any(rule.name in active for rule in rules):
         made = sorted({str(rule.definition) for rule in rules if rule.definition is not None})
         yield f"the target `{job.target.name}` does not run {', '.join(f'`{op}`' for op in made)}, or the model's opset has it not"
-    elif matched and not used:
+    elif matched and not gain.made:
         if all(_stands(each, saturation) for each in matched):
             yield "the model has it there as it is"
+        elif gain.slower > 0:
+            more = f"without it the program is predicted to take {gain.slower * 1e3:.3g} ms more"
+            yield f"it made no node of the chosen program but led to some: {more}"
         else:
             yield "it matched, and the program that was chosen is predicted to be no slower without it"
     if saturation.stop not in ("saturated", "iterations") and not matched:

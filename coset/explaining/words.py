@@ -10,6 +10,7 @@ from functools import cached_property
 from coset.egraph.saturate import Saturation
 from coset.egraph.saturated import ENode
 from coset.ir.program import Program
+from coset.ir.program_source import source_of
 from coset.ir.term import Term
 from coset.rules.refusal import value_text
 from coset.rules.wording import OPERATORS, short
@@ -31,7 +32,7 @@ class Words:
     def names(self) -> Mapping[int, tuple[str, ...]]:
         """What the model calls the value of a class."""
         found: dict[int, dict[str, None]] = {}
-        given: Mapping[Term, str] = self.program.source.get("names", {})
+        given = source_of(self.program).names
         for term, (number, _) in self.saturation.source.items():
             own = self.actual.get(term, term)
             name = given.get(own) or (own.attribute("name") if own.op.name == "builtin.input" else None)

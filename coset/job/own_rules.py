@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from coset.ir.errors import CosetError
 from coset.rules import cache
-from coset.rules.elaborated import LIBRARY, ROOT, in_dialects, sources
+from coset.rules.elaborated import ROOT, comes_with_coset, sources
 from coset.rules.library import DEFAULT, load, read_text, rule_files
 from coset.rules.lock import PROVER, entry_of, text_hash
 from coset.rules.rule import Rule
@@ -143,7 +143,7 @@ def _is_own(place: Path, files: Sequence[Path], written: Sequence[WrittenRule]) 
     if any(place == each.path for each in written):
         return True
     resolved = place.resolve()
-    return resolved.parent != LIBRARY and not in_dialects(resolved.parent) and any(resolved == file.resolve() for file in files)
+    return not comes_with_coset(place) and any(resolved == file.resolve() for file in files)
 
 
 def _verdicts(entries: Mapping[str, list[Rule]], context: str, seconds: float, progress: Callable[[str], None]) -> dict[str, RuleVerdict]:

@@ -29,11 +29,10 @@ from coset.job.phases import with_witnesses
 from coset.optimizing import running
 from coset.optimizing.formats import Compare, Flow
 from coset.optimizing.measured import TimedProgram, race
-from coset.optimizing.report import Seconds, report_of
+from coset.optimizing.report import Seconds, certified_rules, report_of
 from coset.prove.certificate import Certificate
 from coset.prove.certificate_file import packed
-from coset.rules.elaborated import LIBRARY, in_dialects
-from coset.rules.rule import Rule
+from coset.rules.elaborated import comes_with_coset
 from coset.searching.inside import Inside
 from coset.searching.memory import choose, live_bytes
 from coset.searching.regionwise import Solved
@@ -85,6 +84,8 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
     if task.job.picture is not None:
         report |= task.job.picture(task, made.solved, made.program, flow.names(made.program))
     certificate, said = _certified(task, made.solved, path) if task.job.certified else (None, None)
+    if certificate is not None:
+        report |= certified_rules(certificate, with_witnesses(task.phases, task.job.weakest))
     found = {**report, "memory": memory, "session": session, "left_out": left_out, "measured": measured, "certificate": said}
     return made.program, found, certificate
 
@@ -263,7 +264,7 @@ def _broken_by(
     task.job.progress("the result differs; looking for the rule that breaks it")
     culprit = _culprit(task, flow, compare, attempt, exact=exact, heavy=heavy)
     rule = next((rule for phase in task.phases for rule in phase.rules if rule.name == culprit), None)
-    if rule is None or not _ours(rule) or left_out == LEFT_OUT:
+    if rule is None or not comes_with_coset(Path(rule.place.file)) or left_out == LEFT_OUT:  # a rule of the user's is the user's to mend
         raise refused(culprit, check)
     task.job.progress(f"rule `{rule.name}` breaks this program; going on without it")
     return rule.family
@@ -295,12 +296,6 @@ def _without(task: Task, family: str) -> Task:
     """The task without the rules of one entry."""
     kept = [phase.where(lambda rule: rule.family != family) for phase in task.phases]
     return replace(task, phases=kept)
-
-
-def _ours(rule: Rule) -> bool:
-    """True for a rule of the library or the dialects: one of the user's that breaks the program is the user's to mend."""
-    folder = Path(rule.place.file).parent
-    return in_dialects(folder) or folder.resolve() == LIBRARY
 
 
 def _settled(task: Task, flow: Flow, compare: Compare, made: _Made, path: Path, check: CheckReport) -> running.Settled | None:

@@ -30,6 +30,7 @@ from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.op import get_op
 from coset.ir.program import Program
+from coset.ir.program_source import source_of
 from coset.ir.term import PARAMETER, Term, make
 from coset.ir.types import Type
 from coset.job.job import Job
@@ -88,8 +89,7 @@ class _HubFlow:
 
     def names(self, program: Program) -> Mapping[Term, str]:
         """Those that the source has."""
-        names: Mapping[Term, str] = program.source.get("names", {})
-        return names
+        return source_of(program).names
 
     def timed(self, _: Path, __: Running | None, ___: Task) -> Callable[[], object] | None:
         """Nothing here runs a program of its format as a compiler would."""

@@ -5,18 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from coset.backends.onnxruntime import NotLoaded, Session
+from coset.backends.onnxruntime import NotLoaded
 from coset.comparing.check import Oracle
 from coset.comparing.deadline import USUAL
 from coset.comparing.evaluated import Evaluated
 from coset.comparing.feeds import Sample
-from coset.comparing.reference import is_stablehlo, values_of
+from coset.comparing.reference import is_stablehlo
 from coset.comparing.runtime_fold import runtime_values
 from coset.comparing.samples import with_samples
+from coset.dialects.onnx.origin import onnx_origin
 from coset.egraph.limits import Limits
 from coset.extract.cost import Printable
 from coset.frontends.onnx.inner import Rewrite, written_anew
@@ -27,7 +28,9 @@ from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.ir.types import Type
 from coset.job.admission import Admission
+from coset.job.alone import alone
 from coset.job.answer import save_bytes
+from coset.job.arguments import required, typed
 from coset.job.job import Job, Progress
 from coset.job.machine import find_target
 from coset.job.phases import phases_for
@@ -35,12 +38,12 @@ from coset.job.zone import Zone
 from coset.lowering.arranging.live import Steps
 from coset.lowering.onnx.model import Graphs, count_nodes, highest_opset, live_steps, lower, opset_of, printable, value_names, write
 from coset.lowering.onnx.standard import standard_only, without_runtimes
-from coset.lowering.onnx.write import copy_model
 from coset.optimizing import running
 from coset.optimizing.draft import Draft, draft_for
 from coset.optimizing.flow import run_flow
 from coset.optimizing.formats import Compare, Flow
 from coset.optimizing.legality import refuse_unwritten
+from coset.optimizing.optimized import Optimized
 from coset.optimizing.ranges import Span, stretches
 from coset.prove.certificate import Certificate
 from coset.prove.certificate_file import packed
@@ -58,33 +61,7 @@ INSTEAD = {"torch": "use `coset lower` for it", "stablehlo": "write StableHLO fo
 """What to do for a target that takes no ONNX, by what is printed for it."""
 
 
-@dataclass(frozen=True)
-class Optimized:
-    """An optimized, checked program: `program` (terms), `report` (what `--json` prints), callable on NumPy inputs, saved by `save`.
-    `certificate`: where one was asked for and there is one; `report["certificate"]` says why there is none."""
-
-    program: Program
-    report: dict[str, Any]
-    certificate: Certificate | None = None
-    _draft: Draft = field(kw_only=True, compare=False, repr=False)
-
-    def save(self, path: str | Path) -> None:
-        """Write the model: a copy of the file that was checked, beside the final name first, then renamed."""
-        copy_model(self._draft.path, Path(path))
-
-    def __call__(self, feed: Mapping[str, Any]) -> dict[str, Any]:
-        """As `run`."""
-        return self.run(feed)
-
-    def run(self, feed: Mapping[str, Any]) -> dict[str, Any]:
-        """The outputs by name on inputs by name: ONNX by ONNX Runtime as the model says, StableHLO by the evaluator."""
-        return values_of(self.program, dict(feed)) if is_stablehlo(self._draft.path) else self._session.run(dict(feed))
-
-    @cached_property
-    def _session(self) -> Session:
-        return running.load(self._draft.path)
-
-
+@alone
 def optimize(
     model: str | Path | Any,
     *,
@@ -128,6 +105,12 @@ def optimize(
         `Refused`: the comparison failed; `.rule` names the culprit. `coset.Unknown`: it did not end in time, or its process died.
     """
     started = time.perf_counter()
+    if not hasattr(model, "SerializeToString"):
+        required("model", model, str, Path, says="the path of a model or an onnx.ModelProto")
+    required("rules", rules, list, tuple, says="a list of files and of rules")
+    typed(
+        target=(target, str, Path, Target), numerics=(numerics, str), limits=(limits, Limits), dims=(dims, Mapping), measure=(measure, int)
+    )
     resolved = target if isinstance(target, Target) else find_target(target or default_target(model))
     job = Job(model, resolved, numerics, limits or Limits(), rules, dims or {}, progress, None, max_memory, measure, certificate)
     zones = tuple(Zone(*item) for item in (numerics_for or {}).items())
@@ -140,7 +123,7 @@ def optimize(
     except BaseException:
         draft.discard()
         raise
-    return Optimized(program, report, proof, _draft=draft)
+    return Optimized(program, report, proof, draft=draft)
 
 
 def default_target(output: Any) -> str:
@@ -153,6 +136,7 @@ def suffix(target: Target) -> str:
     return ".mlir" if target.dialect == "stablehlo" else ".onnx"
 
 
+@alone
 def optimize_file(job: Job, output: Path, certificate: Path | None = None) -> dict[str, Any]:
     """The report of `job`, whose result is written once, beside `output`, and takes that name when it was compared. A `certificate` is
     written first, where there is one.
@@ -172,6 +156,7 @@ def optimize_file(job: Job, output: Path, certificate: Path | None = None) -> di
     return report
 
 
+@alone
 def optimize_range(job: Job, output: Path, span: Span) -> dict[str, Any]:
     """The report of `job` for the program that does best over a `span` of sizes, which is written to `output`; where other programs are
     cheaper for some of them, they are written beside it, and `ranges` says which file is for which sizes.
@@ -335,7 +320,8 @@ def _newest(program: Program, target: Target) -> int:
 def _original(model: Any, program: Program, folder: Path) -> str | Path:
     """A file with the user's model, which a ModelProto is written to as it came. Where thousands of its weights are read by nothing they
     are left out: ONNX Runtime looks through all of them for each that it drops."""
-    spare = program.source.get("unused", 0) > MOST_UNUSED and not program.source.get("external", False)
+    origin = onnx_origin(program.source)
+    spare = origin.unused > MOST_UNUSED and not origin.external
     if isinstance(model, str | Path) and not spare:
         return model
     path = folder / "original.onnx"

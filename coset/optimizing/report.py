@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coset.comparing.check import CheckReport
+from coset.egraph.request import Phase
 from coset.egraph.saturate import Saturation
 from coset.ir.evaluate import describe
 from coset.ir.program import Program
 from coset.job.answer import as_json, save
+from coset.prove.certificate import Certificate
 from coset.searching.inside import AsItCame, Inside
 from coset.searching.regionwise import Solved
 from coset.searching.usage import Usage
@@ -74,6 +76,7 @@ def report_of(
             "method": solved.method,
         },
         "rules": [u.summary() for u in usage],
+        "rules_from": "search",
         "folded": folded,
         "not_folded": list(task.job.lost),
         "functions": [each.summary() for each in task.functions if isinstance(each, Inside)],
@@ -87,6 +90,15 @@ def report_of(
         "check": check.summary(),
         "certificate": None,
     }  # fmt: skip
+
+
+def certified_rules(certificate: Certificate, phases: Sequence[Phase]) -> dict[str, Any]:
+    """What the report says of rules where there is a certificate: it names each on the way, not only those that made what was chosen, with
+    the number of its steps."""
+    steps = Counter(line["rule"] for line in certificate.lines if "rule" in line)
+    known = {rule.name: rule for phase in phases for rule in phase.rules}
+    used = [Usage(known[rule["name"]], steps[number]) for number, rule in enumerate(certificate.head["rules"])]
+    return {"rules": [each.summary() for each in sorted(used, key=lambda usage: usage.rule.name)], "rules_from": "certificate"}
 
 
 def growth_of(saturation: Saturation) -> list[dict[str, Any]]:

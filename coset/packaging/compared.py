@@ -17,7 +17,7 @@ from coset.comparing.infinities import REORDERED
 from coset.comparing.reference import against_reference
 from coset.ir.held import working_folder
 from coset.ir.program import Program
-from coset.lowering.kernels.kernel import Attention, Chain, Kernel, Statistics
+from coset.lowering.kernels.kernel import Computed, Kernel
 from coset.lowering.package.program import aten_package, write_package
 from coset.lowering.planning.kinds import is_convolution_gradient
 from coset.lowering.planning.primitive import primitive
@@ -68,9 +68,7 @@ HIDDEN = "attention does not read the keys that a mask hides"
 
 def _hides(kernel: Kernel) -> bool:
     """True for attention that goes through a part of its keys, whose NaN is lost then: a mask leaves them no weight."""
-    if isinstance(kernel, Statistics | Chain):
-        return kernel.low is not None or kernel.high is not None
-    return isinstance(kernel, Attention) and kernel.seen is not None
+    return isinstance(kernel, Computed) and kernel.hides
 
 
 @dataclass

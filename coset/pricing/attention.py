@@ -10,6 +10,7 @@ from coset.ir.types import F32
 from coset.lowering.kernels.kernel import (
     Attention,
     Chain,
+    Plan,
     Statistics,
 )
 from coset.pricing.machine import Machine
@@ -23,7 +24,7 @@ def causal_share(machine: Machine, causal: bool) -> float:
     return found.value if causal and found is not None else 1.0
 
 
-def attention_seconds(machine: Machine, kernel: Attention) -> float:
+def attention_seconds(machine: Machine, planned: Plan, kernel: Attention) -> float:
     """Seconds of both products and the exponentials, for the keys that are seen: under a causal mask on the mean those that the query in
     the middle sees."""
     batch, rows, keys = (machine.count(loops) for loops in (kernel.batch, kernel.m, kernel.keys))
@@ -47,7 +48,7 @@ def scores_seconds(machine: Machine, products: Sequence[tuple[Sides, str, bool]]
     return (multiplying + exponentials) / causal_share(machine, causal)
 
 
-def chain_seconds(machine: Machine, kernel: Statistics | Chain) -> float:
+def chain_seconds(machine: Machine, planned: Plan, kernel: Statistics | Chain) -> float:
     """Seconds of all products and an exponential for each score; under a mask that bounds them on the mean of those that the row in the
     middle looks at."""
     batch, rows = machine.count(kernel.batch), machine.count(kernel.rows)
@@ -62,7 +63,7 @@ def chain_seconds(machine: Machine, kernel: Statistics | Chain) -> float:
     for one in kernel.dots:
         full = is_full(machine, one.lhs, one.rhs, kernel.accumulator)
         products.append((Sides(batch, rows, machine.count(one.k), summed), one.rhs.dtype.name, full))
-    for each in kernel.sums if isinstance(kernel, Chain) else ():
+    for each in kernel.sums:
         full = is_full(machine, each.value, each.value, kernel.accumulator)
         products.append((Sides(batch, rows, summed, machine.count(each.n)), each.value.dtype.name, full))
     return products_seconds(machine, products, _sixth(machine)) + _exponentials(machine, batch * rows * summed)

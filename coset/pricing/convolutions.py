@@ -20,7 +20,7 @@ from coset.lowering.kernels.kernel import (
 from coset.lowering.planning.windows import has_windows, is_small_pool, is_thin
 from coset.pricing.library import library_seconds
 from coset.pricing.machine import Machine
-from coset.pricing.products import product_seconds, rates_full, sides_of
+from coset.pricing.products import matmul_seconds, product_seconds, rates_full, sides_of
 
 _VECTOR = 128  # bits of one load at most
 _TILE = 128  # columns of a tile at most: windows are read anew for each
@@ -59,6 +59,11 @@ def windowed_seconds(machine: Machine, planned: Plan, kernel: Product) -> float:
     """Seconds of the sums of one kernel over windows of a plan."""
     sides = Sides(machine.count(kernel.batch), machine.count(kernel.m), machine.count(kernel.k), machine.count(kernel.n))
     return windows_seconds(machine, sides, kernel.k[-1].extent, kernel.lhs.dtype, beside=lies_beside(planned, kernel))
+
+
+def product_kernel_seconds(machine: Machine, planned: Plan, kernel: Product) -> float:
+    """Seconds of the sums of a product, over windows or not."""
+    return windowed_seconds(machine, planned, kernel) if kernel.windowed else matmul_seconds(machine, kernel)
 
 
 def gathered(sides: Sides, features: Dim, dtype: DType, *, beside: bool) -> float:

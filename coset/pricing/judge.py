@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any
 
 from coset.comparing.fold import computed, fallback_of_constants, fold
 from coset.ir import dims
 from coset.ir.errors import CosetError
 from coset.ir.program import Program, tensors_in
+from coset.ir.program_source import ProgramSource
 from coset.ir.term import INPUT, Term, make, rebuild, topological
 from coset.ir.types import I64, TensorType, TokenType
 from coset.lowering.triton.scalars import EIGHTS
@@ -22,7 +22,7 @@ class Judge:
     """Predicted seconds of the programs that extraction tries. What they would store is not computed: it is taken as an input of its type,
     unless it is so small that its numbers decide what a kernel computes."""
 
-    def __init__(self, prices: PlanPrices, source: Mapping[str, Any]) -> None:
+    def __init__(self, prices: PlanPrices, source: ProgramSource | None) -> None:
         self.prices, self.source = prices, source
         self.fallback = fallback_of_constants(source)
         self.values: dict[Term, Term] = {}

@@ -14,37 +14,21 @@ from coset.ir.term import AttributeItems, intern, make
 from coset.ir.types import DTYPES, F32, Type
 from coset.lowering.arranging.layouts import is_multiplied_last, turned
 from coset.lowering.arranging.streams import Work
-from coset.lowering.kernels.kernel import (
-    Attention,
-    Buffer,
-    Chain,
-    Grouped,
-    Kernel,
-    Library,
-    Plan,
-    Pointwise,
-    Product,
-    Recurrence,
-    Statistics,
-)
+from coset.lowering.kernels.kernel import Buffer, Computed, Kernel, Library, Plan
 from coset.lowering.planning.contraction import dot
 from coset.lowering.planning.kinds import CONVOLUTION_GRADIENTS, is_convolution_gradient, is_product
 from coset.lowering.planning.plan import MOST_WALKS, plan
 from coset.lowering.triton.source import can_emit
 from coset.lowering.triton.tiling import HOLDING
-from coset.pricing.attention import attention_seconds, chain_seconds
-from coset.pricing.convolutions import windowed_seconds
-from coset.pricing.elementwise import arithmetic_seconds
+from coset.pricing.kinds import PRICES
 from coset.pricing.layouts import ROUNDS, with_layouts
 from coset.pricing.library import form_of, library_call_seconds, library_may_pay, library_of, library_pays, library_seconds
 from coset.pricing.machine import Machine
-from coset.pricing.products import least_tile_seconds, matmul_seconds, narrowed, product_seconds, rates_full, rating
-from coset.pricing.recurrences import program_instances, recurrence_seconds
+from coset.pricing.products import least_tile_seconds, narrowed, product_seconds, rates_full, rating
 from coset.pricing.traffic import buffer_bytes, copy_seconds, moving_seconds
 from coset.rules.equation import NUMERICS_ORDER
 from coset.targets.target import Target
 
-TILING = (Product, Grouped, Attention, Statistics, Chain)  # kernels of products
 E4M3 = DTYPES["f8e4m3fn"]
 
 
@@ -107,14 +91,10 @@ class PlanPrices:
             return library_seconds(self.machine, kernel.term) + sum(
                 copy_seconds(self.machine, each) for each in self._turned(planned, kernel)
             )
-        if isinstance(kernel, TILING):
-            name, working = self.fusion.product, self._tiling(planned, kernel)
-        elif isinstance(kernel, Recurrence):
-            name, working = self.fusion.rows, recurrence_seconds(self.machine, kernel)
-        else:
-            name, working = arithmetic_seconds(self.machine, planned, kernel)
-        own = self.target.kernels[name]
-        return own.launch.value + max(working, moving_seconds(self.machine, own, planned, kernel))
+        price = PRICES[type(kernel)]
+        own, working = self.target.kernels[price.rating(self.fusion)], price.working(self.machine, planned, kernel)
+        again = price.again(self.machine, planned, kernel)
+        return own.launch.value + max(working, moving_seconds(self.machine, own, planned, kernel, again))
 
     def _turned(self, planned: Plan, kernel: Library) -> tuple[Buffer, ...]:
         """What a library lays out anew for its convolution, where the target says how it multiplies."""
@@ -127,12 +107,9 @@ class PlanPrices:
     def work(self, planned: Plan, kernel: Kernel) -> Work:
         """The launch of one kernel of a plan, and its work. It needs the share of the machine in which the full rates would do as much."""
         launch = self.launch(kernel)
-        if isinstance(kernel, Recurrence):  # it takes as long on any machine that has room for its programs
-            return Work(
-                launch,
-                self.kernel(planned, kernel) - launch,
-                min(1.0, program_instances(self.machine, kernel) / self.machine.number("multiprocessors")),
-            )
+        share = PRICES[type(kernel)].share if isinstance(kernel, Computed) else None
+        if share is not None:
+            return Work(launch, self.kernel(planned, kernel) - launch, share(self.machine, kernel))
         seconds, least = (prices.kernel(planned, kernel) - launch for prices in (self, self._full))
         return Work(launch, max(0.0, seconds), min(1.0, max(0.0, least) / seconds) if seconds > 0.0 else 0.0)
 
@@ -140,10 +117,8 @@ class PlanPrices:
         """Seconds to launch a kernel."""
         if isinstance(kernel, Library):
             name = library_of(self.machine, kernel.term) or form_of(self.machine, kernel.term).kernel
-        elif isinstance(kernel, TILING):
-            name = self.fusion.product
         else:
-            name = self.fusion.pointwise if isinstance(kernel, Pointwise) else self.fusion.rows
+            name = PRICES[type(kernel)].rating(self.fusion)
         return self.target.kernels[name].launch.value
 
     @cached_property
@@ -174,11 +149,3 @@ class PlanPrices:
         tiled = least_tile_seconds(self.machine, sides, dtype)
         least = least if tiled is None else min(least, rating(self.machine, False).launch.value + tiled)
         return min(least, library_call_seconds(self.machine, term)) if library_may_pay(self.machine, term) else least
-
-    def _tiling(self, planned: Plan, kernel: Product | Grouped | Attention | Statistics | Chain) -> float:
-        """Seconds of the work of a kernel of products."""
-        if isinstance(kernel, Product) and kernel.windowed:
-            return windowed_seconds(self.machine, planned, kernel)
-        if isinstance(kernel, Product | Grouped):
-            return matmul_seconds(self.machine, kernel)
-        return attention_seconds(self.machine, kernel) if isinstance(kernel, Attention) else chain_seconds(self.machine, kernel)

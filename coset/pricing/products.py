@@ -10,7 +10,7 @@ from coset.extract.work import ContractionWork as Sides
 from coset.ir import dims
 from coset.ir.term import Term
 from coset.ir.types import F16, F32, DType
-from coset.lowering.kernels.kernel import Grouped, Load, Product, Scalar, ScalarOp, loops_of, scalars
+from coset.lowering.kernels.kernel import Grouped, Load, Plan, Product, Scalar, ScalarOp, loops_of, scalars
 from coset.lowering.planning.kinds import COSTLY
 from coset.lowering.triton.operand_tiles import is_plain
 from coset.lowering.triton.scalars import EIGHTS
@@ -45,17 +45,23 @@ def sides_of(machine: Machine, term: Term) -> Sides:
     return CONTRACTIONS[term.op.name](dict(term.attributes), term.type, types, machine.sizes)
 
 
-def matmul_seconds(machine: Machine, kernel: Product | Grouped) -> float:
-    """Seconds of a product over no windows; of a grouped one as if all groups had equally many rows."""
-    tiled = _in_tiles(machine, kernel) if isinstance(kernel, Product) else None
-    if tiled is not None:
-        return tiled
+def matmul_seconds(machine: Machine, kernel: Product) -> float:
+    """Seconds of the sums of a product over no windows."""
+    tiled = _in_tiles(machine, kernel)
+    return _multiplying(machine, kernel, machine.count(kernel.batch), machine.count(kernel.m)) if tiled is None else tiled
+
+
+def grouped_seconds(machine: Machine, planned: Plan, kernel: Grouped) -> float:
+    """Seconds of the sums of a grouped product, as if all groups had equally many rows."""
+    rows = machine.count(kernel.m)
+    batch = min(machine.count(kernel.batch), rows)
+    return _multiplying(machine, kernel, batch, rows / max(batch, 1.0))
+
+
+def _multiplying(machine: Machine, kernel: Product | Grouped, batch: float, rows: float) -> float:
+    """Seconds of so many products of so many rows."""
     kernel, _ = without_scales(kernel, machine.options)
-    batch, rows = machine.count(kernel.batch), machine.count(kernel.m)
     dtype = (narrowed(machine, eights_of(kernel)[0].dtype) if are_eights(kernel) else kernel.lhs.dtype).name
-    if isinstance(kernel, Grouped):
-        batch = min(batch, rows)
-        rows /= max(batch, 1.0)
     full = is_full(machine, kernel.lhs, kernel.rhs, kernel.accumulator)
     return product_seconds(machine, Sides(batch, rows, machine.count(kernel.k), machine.count(kernel.n)), dtype, full)
 

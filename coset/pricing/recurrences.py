@@ -6,10 +6,10 @@ import math
 
 from coset.ir.types import F32
 from coset.lowering.kernels.kernel import (
-    ColumnFold,
+    Plan,
     Recurrence,
-    Result,
-    scalars,
+    results_in,
+    step_values,
 )
 from coset.lowering.planning.kinds import wide
 from coset.lowering.triton.recurrence import default_choice, read_again
@@ -26,7 +26,12 @@ def program_instances(machine: Machine, kernel: Recurrence) -> float:
     return math.ceil(machine.count(kernel.rows) / choice["BLOCK_ROWS"])
 
 
-def recurrence_seconds(machine: Machine, kernel: Recurrence) -> float:
+def machine_share(machine: Machine, kernel: Recurrence) -> float:
+    """The share of the machine's processors that have a program instance."""
+    return min(1.0, program_instances(machine, kernel) / machine.number("multiprocessors"))
+
+
+def recurrence_seconds(machine: Machine, planned: Plan, kernel: Recurrence) -> float:
     """Seconds of a kernel whose rounds wait for each other: each takes what a round and its exchanges take at least, and what its products
     take on one processor, whatever the rest of the machine does; as often as programs take turns on a processor."""
     processors = machine.number("multiprocessors")
@@ -44,9 +49,8 @@ def recurrence_seconds(machine: Machine, kernel: Recurrence) -> float:
 
 def chained(kernel: Recurrence) -> tuple[str, ...]:
     """The names of the steps of a round that its states wait for; others are done beside the next round."""
-    wanted = {value.name for state in kernel.states for value in scalars(state.next) if isinstance(value, Result)}
+    wanted = results_in(*(state.next for state in kernel.states))
     for step in reversed(kernel.steps):
         if step.name in wanted:
-            sides = (step.value,) if isinstance(step, ColumnFold) else (step.lhs, step.rhs)
-            wanted |= {value.name for value in scalars(*sides) if isinstance(value, Result)}
+            wanted |= results_in(*step_values(step))
     return tuple(step.name for step in kernel.steps if step.name in wanted)

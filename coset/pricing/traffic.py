@@ -6,8 +6,6 @@ from coset.lowering.kernels.kernel import (
     Buffer,
     Computed,
     Plan,
-    Pointwise,
-    Product,
     Rows,
 )
 from coset.lowering.kernels.memory import allocated
@@ -18,25 +16,22 @@ from coset.lowering.triton.sectors import is_in_order, moved_sectors
 from coset.pricing.machine import Machine
 from coset.targets.target import Kernel as Rating
 
-ORDERED = (Pointwise, Rows, Product)  # kernels whose buffers may have other orders of dims
-
 
 def buffer_bytes(machine: Machine, buffer: Buffer) -> int:
     """What a buffer takes of memory, rounded up as allocations are."""
     return allocated(buffer, int(machine.sizes.product(buffer.shape)))
 
 
-def moving_seconds(machine: Machine, own: Rating, planned: Plan, kernel: Computed) -> float:
-    """Seconds to move the bytes that a kernel touches; where dims lie in another order those of whole sectors, by the program instances
-    that it has."""
-    again = _again(machine, planned, kernel) if isinstance(kernel, Rows) else 0
-    if not isinstance(kernel, ORDERED) or not is_in_order(planned, kernel):
+def moving_seconds(machine: Machine, own: Rating, planned: Plan, kernel: Computed, again: int = 0) -> float:
+    """Seconds to move the bytes that a kernel touches, and those that it reads `again`; where dims lie in another order those of whole
+    sectors, by the program instances that it has."""
+    if not is_in_order(planned, kernel):
         return own.moving(kernel_traffic(planned, kernel, machine.sizes.binding) + again)
     moved, share = moved_sectors(planned, kernel, machine.sizes.binding, machine.options.processors)
     return own.moving(int(moved) + again) / share
 
 
-def _again(machine: Machine, planned: Plan, kernel: Rows) -> int:
+def read_again(machine: Machine, planned: Plan, kernel: Rows) -> int:
     """The bytes that a kernel over long rows reads twice, though as few rows are under way as programs of many warps make it."""
     if machine.count(kernel.columns) <= WHOLE_ROW:
         return 0

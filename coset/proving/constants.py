@@ -348,7 +348,7 @@ def _is_constant(term: Term) -> bool:
 def _array(term: Term) -> np.ndarray[Any, Any] | None:
     try:
         with np.errstate(all="ignore"):
-            (found,) = evaluate([term], {}, fallback=fallback_for({}))
+            (found,) = evaluate([term], {}, fallback=fallback_for(None))
     except CosetError:
         return None
     return np.asarray(found)

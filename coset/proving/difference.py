@@ -13,6 +13,7 @@ from coset.comparing.fold import fallback_for
 from coset.comparing.noise import floating, largest_step
 from coset.ir.evaluate import describe, evaluate_program
 from coset.ir.program import Program
+from coset.ir.program_source import source_of
 from coset.ir.term import INPUT, Term, input_term
 from coset.prove.contents import hashed
 from coset.proving.prints import Print, Prints, Shelf, Sums, known_by
@@ -115,12 +116,11 @@ class _Side:
             return input_term(inputs.get(name, name), term.type)
 
         put = Mapped({}, leaf)
-        introduces: Mapping[str, Term] = program.source.get("introduces", {})
-        source = {**program.source, "introduces": dict(zip(introduces, put.all(list(introduces.values())), strict=True))}
-        same = replace(program.with_roots(put.all(program.roots)), inputs=put.all(program.inputs), source=source)
+        introduces = dict(zip(program.introduces, put.all(list(program.introduces.values())), strict=True))
+        same = replace(program.with_roots(put.all(program.roots)), inputs=put.all(program.inputs), introduces=introduces)
         names: dict[Term, str] = {}
         for exact in (True, False):  # what was only moved, and is not needed as such, names what it was moved from
-            for term, name in program.source.get("names", {}).items():
+            for term, name in source_of(program).names.items():
                 while not exact and term not in put.known and term.op.has("movement") and len(term.operands) == 1:
                     term = term.operands[0]
                 if term in put.known:

@@ -34,6 +34,7 @@ from coset.prove.fields import Identity, NoQuotient, identical
 from coset.proving.alike import by_values, drawn
 from coset.proving.certify import accepted, certificate_of
 from coset.proving.constants import Goal
+from coset.proving.forms import by_forms
 from coset.proving.interface import in_order, paired
 from coset.proving.join import PIECE, join
 from coset.proving.meanings import meaning_within
@@ -42,9 +43,10 @@ from coset.proving.refute import Fails, ProgramPair
 from coset.proving.rounded import in_an_order
 from coset.proving.sizes import require_one_size, with_shared_dims
 from coset.proving.steps import CertificateStep, Uncertified
-from coset.rules.equation import Numerics
+from coset.rules.equation import EXCEPTIONS, Numerics
 from coset.rules.ranges import class_of
 from coset.rules.rule import permitted
+from coset.rules.written import WrittenRule
 
 assert coset.dialects  # imported so that every op and definition is registered
 
@@ -61,7 +63,7 @@ class Proving:
     before: Path
     after: Path
     numerics: str = "reassociates"
-    rules: Sequence[str | Path] = ()
+    rules: Sequence[str | Path | WrittenRule] = ()
     dims: Mapping[str, int] = field(default_factory=dict)
     pairs: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 20.0
@@ -97,7 +99,7 @@ def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
     try:
         # steps that are looked for may except as much: what differs so is refuted where there are none
         exact = asked.numerics == "exact"
-        report = pair.compared(exact=exact, exceptions=frozenset() if exact else REORDERED)
+        report = pair.compared(exact=exact, exceptions=_exceptions(asked.numerics))
     except Fails as fails:
         return _refuted_by(pair.failed(fails, asked.counterexample), {**seconds, "compare": time.perf_counter() - read})
     compared = time.perf_counter()
@@ -125,14 +127,24 @@ def _without_steps(
 ) -> dict[str, Any]:
     """The answer where no steps were found, for some `reason`: by finite fields, or by inputs on which the programs differ."""
     exact = asked.numerics == "exact"
+    asked.progress("comparing their normal forms")
+    strict = exact or pair.compared(exceptions=_exceptions(asked.numerics) - REORDERED).ok
+    one, other = by_content(before), by_content(in_order(before, pair.after, pair.names))
+    forms = by_forms(dims_by_content(one), dims_by_content(other), asked.numerics, asked.seconds)
+    if forms is not None:
+        said = {
+            "numerics": "exact" if forms.bits else asked.numerics, "exceptions": [] if forms.bits or strict else ["nonfinite"],
+            "solver": forms.solver, "reason": reason,
+        }  # fmt: skip
+        return {"answer": PROVED, "method": "normal forms", **said, "certificate": None, "counterexample": None, "seconds": seconds}
     identity = None if exact else _identity(before, in_order(before, pair.after, pair.names))
     if identity is not None:
         said = {
             "numerics": "reassociates", "exceptions": ["nonfinite"], "points": identity.points, "error": identity.error, "reason": reason,
         }  # fmt: skip
         return {"answer": PROVED, "method": "finite fields", **said, "certificate": None, "counterexample": None, "seconds": seconds}
-    if not exact and not (strict := pair.compared()).ok:
-        return _refuted(asked, pair, strict, seconds)
+    if not strict:
+        return _refuted(asked, pair, pair.compared(), seconds)
     asked.progress("looking for inputs on which they differ")
     try:
         found = pair.hunted(binding, asked.seconds)
@@ -142,6 +154,11 @@ def _without_steps(
     if found is not None:
         return _refuted(asked, pair, found, seconds)
     return {**unanswered(reason), "seconds": seconds}
+
+
+def _exceptions(numerics: str) -> frozenset[str]:
+    """What steps that are looked for may except; a word weaker than `reassociates` says nothing of infinities and NaN."""
+    return frozenset() if numerics == "exact" else REORDERED if numerics == "reassociates" else frozenset({*REORDERED, *EXCEPTIONS})
 
 
 def unanswered(reason: str) -> dict[str, Any]:

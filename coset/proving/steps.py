@@ -163,4 +163,4 @@ class Mapped:
 
 def hashed_value(term: Term) -> Term:
     """The value of a constant term, keyed by its bytes."""
-    return hashed(computed(term, fallback_for({})))
+    return hashed(computed(term, fallback_for(None)))

@@ -20,7 +20,7 @@ from coset.prove.contents import by_content, digest
 from coset.prove.kernel import ASSURANCES, FOLDED, Use, Verdict, verify
 from coset.proving.meanings import DEFINED, meaning
 from coset.rules.definition import definition_of, is_defined
-from coset.rules.elaborated import DIALECTS
+from coset.rules.elaborated import comes_with_coset
 from coset.rules.library import DEFAULT, load
 from coset.rules.lock import entry_of
 from coset.rules.rule import Rule
@@ -28,7 +28,6 @@ from coset.rules.rule import Rule
 assert coset.dialects  # imported so that every op and definition is registered
 
 NOT_SHOWN = "not shown"
-OURS = (DIALECTS.resolve(), *(path.resolve() for path in DEFAULT))  # folders of rule files whose lock files come with the library
 Mapped = Mapping[str, Rule]
 
 
@@ -66,13 +65,14 @@ def _rules(verdict: Verdict, known: Mapped) -> dict[str, Rule]:
 
 
 def _is_ours(rule: Rule) -> bool:
-    return any(Path(rule.place.file).resolve().is_relative_to(folder) for folder in OURS)
+    """Whether what lock files say of a rule comes with coset."""
+    return comes_with_coset(Path(rule.place.file))
 
 
 def _is_our_definition(name: str) -> bool:
     """Whether a definition comes with a dialect; nodes that are defined in Python do, and so does what computes constants."""
     op = None if name == FOLDED else find_op(name)
-    return op is None or not is_defined(op) or any(definition_of(op).directory.resolve().is_relative_to(folder) for folder in OURS)
+    return op is None or not is_defined(op) or comes_with_coset(definition_of(op).directory)
 
 
 def verify_files(

@@ -14,6 +14,7 @@ from coset.egraph.limits import Limits
 from coset.egraph.saturate import saturate
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
+from coset.ir.program_source import source_of
 from coset.ir.term import Term, topological
 from coset.job.own_rules import NO_RULES
 from coset.job.phases import permitted_phases, with_witnesses
@@ -78,10 +79,10 @@ def compared(
 
 def _names(program: Program, content: Program, origin: Program | None = None) -> dict[Term, str]:
     """What the values of `content`, which is `program` by content, are called where they come from."""
-    given: dict[Term, str] = dict(program.source.get("names", {}))
+    given: dict[Term, str] = dict(source_of(program).names)
     if origin is not None and origin is not program:
         renamed = beside(origin.roots, program.roots) if len(origin.roots) == len(program.roots) else {}
-        given |= {renamed[term]: name for term, name in origin.source.get("names", {}).items() if term in renamed}
+        given |= {renamed[term]: name for term, name in source_of(origin).names.items() if term in renamed}
     return {other: given[term] for term, other in beside(program.roots, content.roots).items() if term in given}
 
 

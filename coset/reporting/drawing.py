@@ -9,6 +9,7 @@ from coset.explaining.near_misses import near_misses
 from coset.extract.priced import Priced, priced
 from coset.ir.evaluate import describe
 from coset.ir.program import Program
+from coset.ir.program_source import source_of
 from coset.ir.term import Term
 from coset.reporting.graph import DrawnSide, aligned, graph_of
 from coset.reporting.matching import Match, called, matched
@@ -27,7 +28,7 @@ def drawing(task: Task, solved: Solved, program: Program, names: Mapping[Term, s
     """The graphs of the task's program and of the one that was made of it, whose values are called `names`."""
     final = (*program.roots, *program.sources.values())
     wanted = wanted_roots(task)
-    given: Mapping[Term, str] = task.program.source.get("names", {})
+    given = source_of(task.program).names
     if solved.zones:
         match = called(wanted, final, (given, names))
     else:

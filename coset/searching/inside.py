@@ -4,10 +4,11 @@ types that its calls have."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from coset.dialects.onnx.bodies import count
+from coset.dialects.onnx.origin import with_header
 from coset.frontends.onnx.functions import name_of
 from coset.frontends.onnx.kept_functions import (
     Calls,
@@ -94,7 +95,7 @@ def optimized_inside(program: Program, model: Any, optimize: Optimize) -> tuple[
             continue
         made[name] = smaller
         told.append(Inside(called, count(own[name]), count(smaller), usage))
-    found = replace(program, source={**program.source, "model": with_functions(header, made)}) if made else program
+    found = with_header(program, with_functions(header, made)) if made else program
     return found, told, stay
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from coset.extract.work import WorkSizes
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
+from coset.ir.program_source import source_of
 from coset.lowering.arranging.live import Steps, lessened, peak, places_of
 from coset.searching.regionwise import Solved
 from coset.searching.solving import finish
@@ -54,7 +55,7 @@ def choose(task: Task, solve_at: Callable[[float], Solved], steps: Callable[[Pro
         if taken > limit and reorders:
             sizes = WorkSizes(task.binding)
             found = lessened(found, lambda term, sizes=sizes: math.ceil(sizes.bytes(term.type)))  # type: ignore[misc]
-            ordered = replace(chosen.program, source={**chosen.program.source, "places": places_of(found)})
+            ordered = replace(chosen.program, source=replace(source_of(chosen.program), places=places_of(found)))
             taken = min(taken, live_bytes(task, steps(ordered)))
             chosen = replace(chosen, program=ordered)
         least = min(least, taken)

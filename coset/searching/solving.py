@@ -23,6 +23,7 @@ from coset.extract.select import Selection, reprice, select
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.program import Program
+from coset.ir.stages import passed
 from coset.ir.term import Term, topological
 from coset.job.answer import save
 from coset.rules.rule import Rule, permitted
@@ -149,6 +150,8 @@ def search_roots(roots: Sequence[Term], phases: Sequence[Phase], task: Task, *, 
 
 def finish(task: Task, solved: Solved) -> tuple[Program, int]:
     """The chosen program with its constants computed, and how many were. What a runtime is lost with is noted in the job."""
+    count = len(task.program.roots)
+    passed("extraction", task.program.with_sources(solved.terms[count:]).with_roots(solved.terms[:count]))
     exact, seconds = task.job.numerics == "exact", min(SECONDS, task.job.check_seconds)
     roots, folded = fold(solved.terms, solved.storable, task.program.source, runtime=task.runtime, exact=exact, seconds=seconds)
     for term, how in lost_among(topological(solved.terms)).items():
@@ -156,8 +159,7 @@ def finish(task: Task, solved: Solved) -> tuple[Program, int]:
         if reason not in task.job.lost:
             task.job.lost.append(reason)
             task.job.progress(f"warning: {reason}")
-    count = len(task.program.roots)
-    return task.program.with_sources(roots[count:]).with_roots(roots[:count]), folded
+    return passed("folding", task.program.with_sources(roots[count:]).with_roots(roots[:count])), folded
 
 
 def keeps_every_bit(rule: Rule) -> bool:

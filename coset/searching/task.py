@@ -12,6 +12,7 @@ from coset.comparing.sizes import bindings
 from coset.egraph.request import Phase
 from coset.ir import dims
 from coset.ir.program import Program
+from coset.ir.program_source import source_of
 from coset.ir.term import Term
 from coset.job.job import Job
 
@@ -41,8 +42,7 @@ def usual_dims(program: Program, given: Mapping[str, int]) -> dict[str, int]:
         CosetError: as `bindings`.
     """
     binding = dict(next(bindings(program, given)))
-    likely: Mapping[str, dims.Dim] = program.source.get("likely", {})
-    for name, dim in likely.items():
+    for name, dim in source_of(program).likely.items():
         if name not in binding and dims.symbols(dim) <= binding.keys():
             binding[name] = max(1, dims.evaluate(dim, binding))
     return binding

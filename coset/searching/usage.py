@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from coset.egraph.saturate import Saturation
 from coset.rules.equation import EXCEPTIONS
+from coset.rules.pattern import Variable, applications
 from coset.rules.rule import Rule, permitted
-from coset.searching.regionwise import Solved
+from coset.searching.regionwise import RegionPart, Solved
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,8 @@ def exceptions_of(usage: Iterable[Usage]) -> frozenset[str]:
 
 
 def used_rules(solved: Solved) -> list[Usage]:
-    """The rules that made a chosen e-node, or made a value of the input one with a cheaper one; and the rules of
-    equalities that were entered.
+    """The rules that made a chosen e-node, or made a value of the input one with a cheaper one, perhaps with another of the input; and the
+    rules of equalities that were entered.
     What a region uses counts at each of its places.
 
     Where several rules made the same node the first in the order of the search counts. An upper bound, not a derivation: a
@@ -65,6 +67,8 @@ def used_rules(solved: Solved) -> list[Usage]:
             hits = sum(c in replaced for c in classes)
             if hits:
                 counts[saturation.rules[number]] += hits * part.times
+        for rule, hits in _merges(saturation, part):
+            counts[rule] += hits * part.times
         for entered in solved.entered:
             if entered.rule is None:
                 continue
@@ -74,3 +78,27 @@ def used_rules(solved: Solved) -> list[Usage]:
     for zone in solved.zones:
         counts.update({usage.rule: usage.count for usage in used_rules(zone)})
     return sorted((Usage(rule, count) for rule, count in counts.items()), key=lambda usage: usage.rule.name)
+
+
+def _merges(saturation: Saturation, part: RegionPart) -> Iterator[tuple[Rule, int]]:
+    """For each class of several e-nodes of the input, of which the program needs one: the rule that made that one equal to another, and how
+    many it stands for. A rule that only turns operands round is named if no other did it, because it makes each of them equal to itself."""
+    given: dict[int, set[int]] = {}
+    for eclass, position in part.source.values():
+        given.setdefault(eclass, set()).add(position)
+    for eclass, positions in given.items():
+        chosen = part.chosen.get(eclass)
+        if chosen not in positions or len(positions) == 1:
+            continue
+        places = [(eclass, chosen), *((eclass, other) for other in sorted(positions - {chosen}))]
+        made = [saturation.rules[number] for place in places for number in saturation.merges.get(place, ())]
+        if made:
+            yield min(made, key=_turns), len(positions) - 1
+
+
+def _turns(rule: Rule) -> bool:
+    """Whether both sides have the same op above as many nodes."""
+    left, right = rule.left, rule.right
+    if isinstance(left, Variable) or isinstance(right, Variable):
+        return False
+    return left.op is right.op and len(list(applications(left))) == len(list(applications(right)))

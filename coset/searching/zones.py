@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from coset.dialects.onnx.origin import onnx_origin
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import INPUT, PARAMETER, Term, input_term, rebuild, topological
@@ -75,13 +76,12 @@ def split(program: Program, roots: Sequence[Term], zones: Sequence[Zone]) -> Pie
 
 def _assigned(program: Program, order: Sequence[Term], zones: Sequence[Zone]) -> dict[Term, int]:
     """The piece of each term; none of those that are made of constants alone, which are wherever they are read."""
-    values: Mapping[str, Term] = program.source.get("values", {})
-    nodes: Mapping[str, str] = program.source.get("nodes", {})
+    origin = onnx_origin(program.source)
     named: dict[Term, int] = {}
     held: set[int] = set()
     wanted = set(order)
-    for name, term in values.items():
-        own = next((n for n, zone in enumerate(zones) if zone.holds(name) or zone.holds(nodes.get(name, ""))), REST)
+    for name, term in origin.values.items():
+        own = next((n for n, zone in enumerate(zones) if zone.holds(name) or zone.holds(origin.nodes.get(name, ""))), REST)
         both = (own, named.get(term, REST))
         named[term] = min(both) if REST not in both else max(both)  # of a value with several names the first zone that has one
         if term in wanted and term.op is not INPUT:

@@ -11,9 +11,8 @@ from coset.dialects.hub.scalars import cast
 from coset.ir.dims import evaluate
 from coset.ir.types import BOOL, DType
 from coset.lowering.kernels.addresses import span
-from coset.lowering.kernels.kernel import Buffer, Computed, Grouped, Load, Scalar, Scatter, reads, scalars, writes
+from coset.lowering.kernels.kernel import Buffer, Computed, Load, Scalar, reads, scalars, writes
 from coset.lowering.package.safetensors import stored_array
-from coset.lowering.planning.scattering import SORTED
 from coset.tuning.tunable import Tunable
 
 Array = np.ndarray[Any, Any]
@@ -67,18 +66,15 @@ def _places(kernel: Computed, sizes: Mapping[str, int]) -> dict[str, int]:
 
     for pick in kernel.picks:
         enter(pick.value, evaluate(pick.count, sizes))
-    if isinstance(kernel, (Grouped, Scatter)):
-        loops = kernel.batch if isinstance(kernel, Grouped) else kernel.rows
+    if kernel.place_key is not None:
         count = 1
-        for loop in loops:
+        for loop in kernel.place_key.loops:
             count *= evaluate(loop.extent, sizes)
-        enter(kernel.key, count)
+        enter(kernel.place_key.value, count)
     return found
 
 
 def _ascending(kernel: Computed) -> set[str]:
     """The buffers of keys that ascend."""
-    sorted_ = isinstance(kernel, Grouped) or (isinstance(kernel, Scatter) and kernel.form == SORTED)
-    if not sorted_ or not isinstance(kernel, (Grouped, Scatter)):
-        return set()
-    return {each.buffer for each in scalars(kernel.key) if isinstance(each, Load)}
+    key = kernel.place_key
+    return {each.buffer for each in scalars(key.value) if isinstance(each, Load)} if key is not None and key.ascends else set()

@@ -20,11 +20,10 @@ from coset.comparing.feeds import Feed
 from coset.ir.errors import CosetError
 from coset.ir.types import DType
 from coset.lowering.kernels.addresses import number_of
-from coset.lowering.kernels.kernel import Attention, Grouped, Loop, Product, Recurrence, Rows, Scan, Scatter, reads, writes
+from coset.lowering.kernels.kernel import reads, writes
 from coset.lowering.triton.choice import KernelChoice
-from coset.lowering.triton.scales import without_scales
+from coset.lowering.triton.kinds import TRITON_KINDS
 from coset.lowering.triton.source import EmittedKernel
-from coset.lowering.triton.tiling import takes_eights
 from coset.tuning.drawn import Array, drawn, elements
 from coset.tuning.tunable import Tunable
 
@@ -166,29 +165,13 @@ def refusal(kernel: Tunable) -> str:
 
 def summed(kernel: Tunable) -> int:
     """How many additions one result is behind, at most."""
-    each = kernel.kernel
-    sums: tuple[tuple[Loop, ...], ...] = ()
-    if isinstance(each, (Product, Grouped)):
-        sums = (each.k,)
-    elif isinstance(each, Rows):
-        sums = (each.columns,) * len(each.folds)  # one after the other
-    elif isinstance(each, Recurrence):
-        sums = ((each.round, *each.columns),) * max(1, len(each.steps))  # of each round behind those of the one before
-    elif isinstance(each, Scan):
-        sums = ((each.column,),)
-    elif isinstance(each, Attention):
-        sums = (each.keys, each.keys, each.k)
-    elif isinstance(each, Scatter):
-        sums = (each.updates,)
-    return max(1, sum(number_of(loops, kernel.sizes) for loops in sums))
+    return max(1, sum(number_of(loops, kernel.sizes) for loops in kernel.kernel.sum_loops))
 
 
 def short_sums(kernel: Tunable) -> int:
     """How many products of 8-bit floats may be added in fewer bits than f32 has."""
-    each, options = kernel.kernel, kernel.options
-    if not isinstance(each, (Product, Grouped)) or not takes_eights(without_scales(each, options)[0], options):
-        return 0
-    return options.eights or 0
+    takes = TRITON_KINDS[type(kernel.kernel)].takes_eights(kernel.kernel, kernel.options)
+    return (kernel.options.eights or 0) if takes else 0
 
 
 def differs(found: Array, expected: Array, dtype: DType, depth: int, short: int = 0) -> str:

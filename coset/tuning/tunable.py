@@ -42,7 +42,7 @@ class Tunable:
     @property
     def family(self) -> str:
         """The kind of kernel in a word."""
-        return type(self.kernel).__name__.lower()
+        return self.kernel.kind
 
     def seconds(self, choice: KernelChoice) -> float:
         """As `predicted`."""

@@ -10,6 +10,7 @@ import onnx
 from onnx import inliner
 
 from coset.dialects.onnx.bodies import all_nodes
+from coset.dialects.onnx.origin import onnx_origin
 from coset.frontends.onnx.tensors import OpenedModel
 from coset.ir.program import Program
 
@@ -38,9 +39,8 @@ def call_graph(model: Any) -> Any:
 
 def functions_of(program: Program) -> Mapping[tuple[str, str, str], bytes]:
     """The text of each function of the model's own that a program was read from, by domain, name and overload."""
-    if program.source.get("format") != "onnx":
-        return {}
-    header = onnx.ModelProto.FromString(program.source["model"])
+    model = onnx_origin(program.source).model
+    header = onnx.ModelProto.FromString(model or b"")
     return {name_of(each): each.SerializeToString(deterministic=True) for each in header.functions}
 
 

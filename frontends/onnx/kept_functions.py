@@ -9,6 +9,7 @@ import onnx
 
 from coset.dialects.onnx.bodies import all_nodes, bodies, count
 from coset.dialects.onnx.dtypes import CODE_OF_DTYPE, DTYPE_OF_CODE
+from coset.dialects.onnx.origin import header_bytes
 from coset.frontends.onnx.functions import call_graph, called, name_of
 from coset.frontends.onnx.tensors import Model, OpenedModel
 from coset.frontends.onnx.types import UNKNOWN, Symbols, type_of
@@ -190,7 +191,7 @@ def rewritten(function: Model, made: Model) -> Model | None:
 
 def header_of(program: Program) -> Model:
     """What a program was read from, without its nodes and weights."""
-    return onnx.ModelProto.FromString(program.source["model"])
+    return onnx.ModelProto.FromString(header_bytes(program))
 
 
 def with_functions(header: Model, functions: Mapping[Name, Model]) -> bytes:

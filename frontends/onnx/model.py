@@ -13,6 +13,7 @@ from coset.dialects.onnx import importing as dialect
 from coset.dialects.onnx.bodies import CAPTURE, all_names, bodies, captured_names, free_names, rename_free
 from coset.dialects.onnx.graphs import CAPTURED
 from coset.dialects.onnx.kept import KEPT
+from coset.dialects.onnx.origin import OnnxOrigin
 from coset.frontends.onnx import values
 from coset.frontends.onnx.checked import RUNTIME, check_node, defaults_of, form_for, is_newer, schema_of
 from coset.frontends.onnx.facts import Bounded, Fixed, Impossible, RunFacts, UndecidedBranch, read, wrong_rank
@@ -28,6 +29,8 @@ from coset.ir.builtin import ABSENT, OPAQUE, TOKEN, absent
 from coset.ir.constants import Constant
 from coset.ir.dims import Dim
 from coset.ir.program import Program, spelled
+from coset.ir.program_source import ProgramSource
+from coset.ir.stages import passed
 from coset.ir.suggestions import like
 from coset.ir.term import CONSTANT, PARAMETER, Region, Term, get, input_term, make, topological
 from coset.ir.types import I64, AbsentType, TensorType, TokenType, TupleType, Type
@@ -44,20 +47,14 @@ def import_model(
     Bodies of nodes that stay as they came are written anew by `rewrite`. Values called `keep` become outputs that no header lists.
     `inline`: the model's own functions are read as their nodes.
 
-    Weights of a file stay in it and are mapped when they are used. `Program.source` holds: `format` ("onnx"), `model` (the serialized
-    model without nodes and weights), `opsets`, `ir_version`, `names` (Term -> value name), `defaults` (input name -> Constant, for
-    inputs that need not be given), `listed` (the same for initializers before IR version 4, which are constants), `reserved` (names
-    inside bodies), `introduces` (symbol -> the term whose result has that dim), `most` (symbol -> number that it is never above in a
-    run that does not fail), `positive` (symbols that are at least 1 in such a run), `external` (the source had external data), `folder`,
-    `values` (the term of each name), `nodes` (value name -> the name of the node that computes it, where it has one), `unused` (how many
-    initializers nothing reads).
+    Weights of a file stay in it and are mapped when they are used. The origin of the program's source is an `OnnxOrigin`.
 
     Raises:
         CosetError: the file cannot be read, is no valid model, its data lies outside its folder, or it has no value to `keep`.
     """
     opened = open_model(source, folder=folder)
     opened = inlined(opened) if inline else opened
-    return read(lambda facts: _Importer(opened, facts, rewrite=rewrite).program(keep))
+    return passed("reading ONNX", read(lambda facts: _Importer(opened, facts, rewrite=rewrite).program(keep)))
 
 
 class _Importer:
@@ -109,14 +106,11 @@ class _Importer:
             self._node(node)
         outputs = tuple((value.name, self._value(value.name, "the graph's output")) for value in self.graph.output)
         outputs += tuple((name, self._kept(name)) for name in dict.fromkeys(keep) if name not in dict(outputs))
-        source = {
-            "format": "onnx", "model": self._header(), "opsets": dict(self.opsets), "ir_version": self.opened.proto.ir_version,
-            "names": self.names, "defaults": defaults, "listed": self.listed, "reserved": frozenset(self.reserved),
-            "introduces": self.introduces, "likely": self.likely, "most": dict(self.facts.most), "external": self.external,
-            "positive": frozenset(self.positive), "folder": self.opened.folder, "values": self.scope,
-            "nodes": {name: node.name for node in self.graph.node if node.name for name in node.output}, "unused": len(self.pending),
-        }  # fmt: skip
-        return Program(inputs, outputs, self.token, source)
+        origin = OnnxOrigin(
+            self._header(), dict(self.opsets), defaults, self.listed, frozenset(self.reserved), frozenset(self.positive), self.external,
+            self.scope, {name: node.name for node in self.graph.node if node.name for name in node.output}, len(self.pending),
+        )  # fmt: skip
+        return Program(inputs, outputs, self.token, self.introduces, ProgramSource(self.names, self.likely, origin=origin))
 
     def _kept(self, name: str) -> Term:
         if name not in self.scope and name not in self.pending:

@@ -20,6 +20,7 @@ from coset.ir.constants import Constant, constant_of
 from coset.ir.dims import Dim
 from coset.ir.errors import CosetError, TypeRuleError
 from coset.ir.program import Program
+from coset.ir.stages import passed
 from coset.ir.term import PARAMETER, Region, Term, get, input_term, make
 from coset.ir.types import TensorType, TokenType, Type
 
@@ -34,8 +35,7 @@ def import_stablehlo(source: str | Path | bytes) -> Program:
     """The program of the function `main` (or of the only public one) in a file, in text, or in bytes.
 
     Private functions are put in where they are called. A dynamic size of an input is a symbol (`x_0` for dim 0 of input x,
-    or the name that JAX gives it); sizes that every run needs to be equal are one symbol. `Program.source` holds: `format`
-    ("stablehlo"), `module` (attributes of the module as text), `name` (of the function), `equal` (symbol -> what it was found to be).
+    or the name that JAX gives it); sizes that every run needs to be equal are one symbol.
 
     Raises:
         CosetError: the source cannot be read, is no valid module, has no function to import, or functions call each other in a circle.
@@ -46,7 +46,7 @@ def import_stablehlo(source: str | Path | bytes) -> Program:
     constants: dict[Value, Constant] = {}
     while True:
         try:
-            return _Importer(opened, known, constants).program()
+            return passed("reading StableHLO", _Importer(opened, known, constants).program())
         except KnownDim as fact:  # a dim that was left open is known now: from the beginning
             known = {name: dims.substitute(dim, {fact.symbol: fact.dim}) for name, dim in known.items()}
             known[fact.symbol] = fact.dim
@@ -73,11 +73,7 @@ class _Importer:
         scope.update(zip(block.arguments, inputs, strict=True))
         results = self._block(block, scope, name)
         names = _result_names(function, len(results))
-        attributes = (
-            str(self.opened.module.operation.attributes["sym_name"]) if "sym_name" in self.opened.module.operation.attributes else ""
-        )
-        source = {"format": "stablehlo", "module": attributes, "name": name, "equal": dict(self.known)}
-        return Program(inputs, tuple(zip(names, results, strict=True)), self.token, source)
+        return Program(inputs, tuple(zip(names, results, strict=True)), self.token)
 
     def _main(self) -> tuple[str, Any]:
         public = [name for name, op in self.functions.items() if "private" not in str(attribute_of(op, "sym_visibility"))]

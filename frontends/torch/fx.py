@@ -20,6 +20,7 @@ from coset.ir import dims
 from coset.ir.dims import Dim, Poly
 from coset.ir.errors import CosetError
 from coset.ir.program import Program, spelled, symbols_of, tensors_in
+from coset.ir.stages import passed
 from coset.ir.term import Term, input_term, topological
 from coset.ir.types import I8, TensorType
 
@@ -217,7 +218,7 @@ def import_graph(graph: Any) -> Imported:
     terms, outputs = _results(listed, value, sizes)
     inputs, places = _with_carriers(inputs, places, terms)
     solved = _solved(arguments, [output for output in outputs if isinstance(output, Poly)], places)
-    program = Program(tuple(inputs), tuple((f"y{i}", term) for i, term in enumerate(terms)), None, {"format": "torch"})
+    program = passed("reading an FX graph", Program(tuple(inputs), tuple((f"y{i}", term) for i, term in enumerate(terms))))
     needed = set(program.symbols())
     return Imported(program, tuple(places), tuple(outputs), {name: n for name, n in sizes.hints.items() if name in needed}, solved, ops)
 

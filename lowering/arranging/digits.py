@@ -4,16 +4,20 @@ they can stand in another order."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar, cast
 
 from coset.ir.dims import Atom, Dim, add, divide_exactly, floordiv, maximum, minimum, mod, multiply, symbol, symbols
+from coset.lowering.arranging.following import FOLLOWING, Loops
 from coset.lowering.kernels.addresses import terms_of
 from coset.lowering.kernels.index_arithmetic import Extents, divided
-from coset.lowering.kernels.kernel import Load, Loop, Pointwise, Rows, Store, dims_in, extents_of, loops_of, scalars, stores_of, values_of
+from coset.lowering.kernels.kernel import Computed, Load, Loop, Store, dims_in, extents_of, loops_of, scalars, stores_of, values_of
 from coset.lowering.kernels.renaming import mapped_kernel
 
+K = TypeVar("K", bound=Computed)
 
-def by_digits(kernel: Pointwise | Rows) -> Pointwise | Rows:
-    """The same kernel with a loop for each digit by which indices of memory look at one."""
+
+def by_digits(kernel: K) -> K:
+    """The same kernel, of a kind that opens its loops, with a loop for each digit by which indices of memory look at one."""
     digits = {loop.name: _digits(loop, steps) for loop, steps in _steps(kernel).items() if steps}
     digits = {name: loops for name, loops in digits.items() if len(loops) > 1}
     if not digits:
@@ -30,18 +34,13 @@ def by_digits(kernel: Pointwise | Rows) -> Pointwise | Rows:
     def stored(store: Store) -> Store:
         return Store(store.buffer, over(store.index), store.value)
 
-    def loops(old: Sequence[Loop]) -> tuple[Loop, ...]:
+    def loops(old: Loops) -> Loops:
         return tuple(digit for loop in old for digit in digits.get(loop.name, (loop,)))
 
-    mapped = mapped_kernel(kernel, loaded, stored)
-    if isinstance(mapped, Rows):
-        return Rows(mapped.name, loops(mapped.rows), loops(mapped.columns), mapped.folds, mapped.row_stores, mapped.element_stores,
-                    mapped.terms, mapped.picks)  # fmt: skip
-    assert isinstance(mapped, Pointwise)
-    return Pointwise(mapped.name, loops(mapped.loops), mapped.stores, mapped.terms, mapped.picks)
+    return cast(K, FOLLOWING[type(kernel)].ordered(mapped_kernel(kernel, loaded, stored), loops))
 
 
-def _steps(kernel: Pointwise | Rows) -> dict[Loop, list[Dim]]:
+def _steps(kernel: Computed) -> dict[Loop, list[Dim]]:
     """For each loop the steps from one digit to the next by which indices look at it: none where it is looked at otherwise too."""
     values = list(scalars(*values_of(kernel)))
     places = [dim for store in stores_of(kernel) for dim in store.index]

@@ -10,22 +10,16 @@ from dataclasses import replace
 from typing import TypeVar
 
 from coset.ir.dims import Dim, Shape, symbols
+from coset.ir.stages import passed
 from coset.lowering.arranging.digits import by_digits
+from coset.lowering.arranging.following import FOLLOWING, Access, Following, accesses
 from coset.lowering.kernels.kernel import (
     Computed,
     Kernel,
     Library,
-    Load,
-    Loop,
     Plan,
-    Pointwise,
-    Product,
-    Rows,
     loops_of,
     reads,
-    scalars,
-    stores_of,
-    values_of,
     writes,
 )
 from coset.lowering.planning.facing import faced
@@ -35,7 +29,6 @@ from coset.lowering.torch.convolutions import is_laid_out
 
 Order = tuple[int, ...]  # the dims of a buffer, from the outermost in memory on
 Ranks = dict[str, int]  # of loops: the further inside in memory they move, the higher
-Access = tuple[str, Shape]  # a buffer and the index of an element
 T = TypeVar("T")
 _LAST = 1 << 30  # the rank of what is inside all others
 
@@ -90,7 +83,7 @@ def movable(plan: Plan) -> frozenset[str]:
     for kernel in plan.kernels:
         if isinstance(kernel, Library) and (is_convolution(kernel) or is_pool(kernel.term)):
             continue
-        if not isinstance(kernel, Pointwise | Rows | Product):
+        if type(kernel) not in FOLLOWING:
             fixed |= {*reads(kernel), *writes(kernel)}
     return frozenset(
         name
@@ -123,17 +116,12 @@ def _carried(kernel: Kernel, name: str, order: Order) -> Iterator[tuple[str, Ord
         yield from ((other, order) for other in buffers_of(kernel) if is_pool(kernel.term))
         return
     own = next(index for buffer, index in accesses(kernel) if buffer == name)
-    features = (*kernel.n, *kernel.k[-1:]) if isinstance(kernel, Product) else ()  # of what it makes, and of what it reads
+    following = _following(kernel)
+    features = following.features(kernel) if following is not None else ()
     ranks = {loop.name: _LAST for loop in features} | _ranks(own, order)
     for other, index in accesses(kernel):
         places = [max((ranks[loop] for loop in symbols(dim) if loop in ranks), default=None) for dim in index]
         yield other, tuple(_sorted(range(len(index)), places))
-
-
-def accesses(kernel: Computed) -> list[Access]:
-    """Where a kernel stores, and what it reads."""
-    found = [(store.buffer, store.index) for store in stores_of(kernel)]
-    return found + [(value.buffer, value.index) for value in scalars(*values_of(kernel)) if isinstance(value, Load)]
 
 
 def _ranks(index: Sequence[Dim], order: Order) -> Ranks:
@@ -157,43 +145,37 @@ def laid_out(plan: Plan, orders: Mapping[str, Order]) -> Plan:
     if not orders:
         return plan
     buffers = {name: replace(buffer, order=orders.get(name)) for name, buffer in plan.buffers.items()}
-    return replace(plan, buffers=buffers, kernels=tuple(faced(followed(kernel, orders), buffers) for kernel in plan.kernels))
+    kernels = tuple(faced(followed(kernel, orders), buffers) for kernel in plan.kernels)
+    return passed("laying out", replace(plan, buffers=buffers, kernels=kernels))
 
 
 def opened(kernel: Kernel) -> Kernel:
     """A kernel whose loops follow memory with loops that go along one dim each."""
-    return by_digits(kernel) if isinstance(kernel, Pointwise | Rows) else kernel
+    following = _following(kernel)
+    return by_digits(kernel) if isinstance(kernel, Computed) and following is not None and following.opens else kernel
 
 
 def followed(kernel: Kernel, orders: Mapping[str, Order]) -> Kernel:
     """A kernel with loops in the order in which it writes, or where it folds or multiplies, reads memory."""
-    if not isinstance(kernel, Pointwise | Rows | Product) or not orders.keys() & {*reads(kernel), *writes(kernel)}:
+    following = _following(kernel)
+    if not isinstance(kernel, Computed) or following is None or not orders.keys() & {*reads(kernel), *writes(kernel)}:
         return kernel
-    leading = _leading(kernel, orders)
+    leading = _leading(following.leading(kernel), orders)
     several = leading is not None and any(sum(loop.name in symbols(dim) for dim in leading[0]) > 1 for loop in loops_of(kernel))
-    if several and isinstance(kernel, Pointwise | Rows):
+    if several and following.opens:
         kernel = by_digits(kernel)  # one loop moves along several dims
-        leading = _leading(kernel, orders)
+        leading = _leading(following.leading(kernel), orders)
     if leading is None:
         return kernel
     ranks = _ranks(*leading)
-
-    def by_rank(loops: Sequence[Loop]) -> tuple[Loop, ...]:
-        return tuple(_sorted(loops, [ranks.get(loop.name) for loop in loops]))
-
-    if isinstance(kernel, Product):
-        return replace(kernel, k=by_rank(kernel.k))
-    if isinstance(kernel, Rows):
-        return replace(kernel, rows=by_rank(kernel.rows), columns=by_rank(kernel.columns))
-    return replace(kernel, loops=by_rank(kernel.loops))
+    found: Computed = following.ordered(kernel, lambda loops: tuple(_sorted(loops, [ranks.get(loop.name) for loop in loops])))
+    return found
 
 
-def _leading(kernel: Pointwise | Rows | Product, orders: Mapping[str, Order]) -> tuple[Shape, Order] | None:
-    """The index that a kernel's loops are to follow, and the order of its dims in memory."""
-    first = accesses(kernel)
-    if isinstance(kernel, Rows | Product):
-        folded = [fold.value for fold in kernel.folds] if isinstance(kernel, Rows) else [kernel.lhs, kernel.rhs]
-        first = [*((value.buffer, value.index) for value in scalars(*folded) if isinstance(value, Load)), *first]
-    else:
-        first = first[: len(kernel.stores)]
-    return next(((index, orders[name]) for name, index in first if name in orders), None)
+def _following(kernel: Kernel) -> Following | None:
+    return FOLLOWING.get(type(kernel)) if isinstance(kernel, Computed) else None
+
+
+def _leading(places: Iterable[Access], orders: Mapping[str, Order]) -> tuple[Shape, Order] | None:
+    """The first of these places that has an order of dims in memory, by its index, and that order."""
+    return next(((index, orders[name]) for name, index in places if name in orders), None)

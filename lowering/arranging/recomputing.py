@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
+from coset.ir.stages import passed
 from coset.lowering.arranging.scheduling import Schedule, ScheduledStep, ValueSizes, least, schedule
 from coset.lowering.kernels.identifier import identifier
 from coset.lowering.kernels.kernel import (
-    Attention,
     Buffer,
-    Chain,
-    ColumnFold,
+    Computed,
     HeldTerm,
     Kernel,
     Library,
@@ -26,11 +26,7 @@ from coset.lowering.kernels.kernel import (
     Plan,
     Pointwise,
     Product,
-    Recurrence,
     Result,
-    Rows,
-    Scalar,
-    Statistics,
     Store,
     reads,
     scalars,
@@ -47,6 +43,7 @@ from coset.lowering.planning.kinds import CONVOLUTION_GRADIENTS
 
 Seconds = Callable[[Plan, Kernel], float]
 Bytes = Callable[[Buffer], int]
+K = TypeVar("K", bound=Computed)
 ONCE = ("effect", "distributed", "foreign")  # traits of ops that are not done a second time
 
 
@@ -56,12 +53,12 @@ def recomputed(plan: Plan, limit: int, seconds: Seconds, bytes_of: Bytes) -> Pla
     Where the kernels as they are cannot keep to it, products lose what reads other temporaries behind them to a kernel of its own, which
     works in place.
     """
-    for each in (plan, _opened(plan)):
+    for each in (plan, passed("opening products", _opened(plan))):
         if each is not None:
             flow = _Flow(each, seconds, bytes_of)
             found = schedule(flow.steps, flow.sizes, limit)
             if found is not None:
-                return _checked(_plan_of(flow, found), limit, bytes_of)
+                return _checked(passed("recomputing", _plan_of(flow, found)), limit, bytes_of)
     return None
 
 
@@ -127,7 +124,7 @@ def in_place(kernel: Kernel, plan: Plan) -> Iterable[tuple[str, str]]:
         if isinstance(value, Load):
             loads.setdefault(value.buffer, []).append(value)
     early = _read_early(kernel)
-    for store in last_stores(kernel):
+    for store in kernel.closing_stores:
         own = plan.buffers[store.buffer]
         if own.role != "temporary":
             continue
@@ -143,24 +140,9 @@ def _form(buffer: Buffer) -> Hashable:
     return buffer.dtype, buffer.shape, buffer.strides, buffer.order
 
 
-def last_stores(kernel: Kernel) -> tuple[Store, ...]:
-    """The stores of which any may come last."""
-    if isinstance(kernel, Rows):
-        return kernel.element_stores or kernel.row_stores
-    return () if isinstance(kernel, Library | Recurrence) else kernel.stores  # rounds read what is behind what they store
-
-
-def _read_early(kernel: Kernel) -> set[str]:
+def _read_early(kernel: Computed) -> set[str]:
     """Buffers that other programs may read after this one wrote, and those of computed places."""
-    values = [pick.value for pick in kernel.picks] if not isinstance(kernel, Library) else []
-    if isinstance(kernel, Product):
-        values += [kernel.lhs, kernel.rhs]
-    elif isinstance(kernel, Attention):
-        values += [kernel.query, kernel.key, kernel.score, kernel.value]
-    elif isinstance(kernel, Statistics | Chain):
-        values += values_of(replace(kernel, stores=()))
-    elif not isinstance(kernel, Pointwise | Rows):
-        return set(reads(kernel))
+    values = [*(pick.value for pick in kernel.picks), *kernel.early_values]
     return {value.buffer for value in scalars(*values) if isinstance(value, Load)}
 
 
@@ -245,64 +227,16 @@ def _without_unread(plan: Plan) -> Plan:
     return replace(plan, kernels=tuple(reversed(kernels)), buffers=buffers, over=over, held=held)
 
 
-def _trimmed(kernel: Kernel, kept: set[str], last: Sequence[str]) -> Kernel:
+def _trimmed(kernel: K, kept: set[str], last: Sequence[str]) -> K:
     """A kernel that stores only what is `kept`, with the buffers of `last` behind the others, and computes nothing for the rest."""
 
     def stored(stores: tuple[Store, ...]) -> tuple[Store, ...]:
         left = [store for store in stores if store.buffer in kept]
         return tuple(sorted(left, key=lambda store: store.buffer in last))
 
-    assert not isinstance(kernel, Library)
-    kernel = with_stores(kernel, stored)
-    if isinstance(kernel, Rows):
-        kernel = replace(kernel, folds=_used_folds(kernel))
-    elif isinstance(kernel, Recurrence):
-        kernel = _with_used_states(kernel)
-    elif isinstance(kernel, Statistics | Chain):
-        kernel = _with_used_products(kernel)
+    kernel = with_stores(kernel, stored).without_unused()
     values = values_of(replace(kernel, picks=()))
     return replace(kernel, picks=used_picks(kernel.picks, values, [dim for store in stores_of(kernel) for dim in store.index]))
-
-
-def _used_folds(kernel: Rows) -> tuple[ColumnFold, ...]:
-    """The folds that the stores need, themselves or through later folds."""
-    wanted = _results(*(store.value for store in stores_of(kernel)))
-    for fold in reversed(kernel.folds):
-        if fold.name in wanted:
-            wanted |= _results(fold.value)
-    return tuple(fold for fold in kernel.folds if fold.name in wanted)
-
-
-def _with_used_states(kernel: Recurrence) -> Recurrence:
-    """The kernel with the states that its stores need, themselves or through others, and the steps that these are made of."""
-    wanted = _results(*(store.value for store in stores_of(kernel)))
-    found = frozenset[str]()
-    while found != wanted:
-        found = frozenset(wanted)
-        for step in kernel.steps:
-            if step.name in wanted:
-                wanted |= _results(step.value) if isinstance(step, ColumnFold) else _results(step.lhs, step.rhs)
-        for state in kernel.states:
-            if state.name in wanted:
-                wanted |= _results(state.next)
-    states = tuple(state for state in kernel.states if state.name in wanted)
-    return replace(kernel, states=states, steps=tuple(step for step in kernel.steps if step.name in wanted))
-
-
-def _with_used_products(kernel: Statistics | Chain) -> Statistics | Chain:
-    """The kernel with the slopes or sums that its stores need, and the products that these are made of."""
-    wanted = _results(*(store.value for store in kernel.stores))
-    if isinstance(kernel, Statistics):
-        kernel = replace(kernel, slopes=tuple(slope for slope in kernel.slopes if slope.name in wanted))
-        made = [kernel.score, *(slope.value for slope in kernel.slopes)]
-    else:
-        kernel = replace(kernel, sums=tuple(each for each in kernel.sums if each.name in wanted))
-        made = [each.weight for each in kernel.sums]
-    return replace(kernel, dots=tuple(dot for dot in kernel.dots if dot.name in _results(*made)))
-
-
-def _results(*values: Scalar) -> set[str]:
-    return {value.name for value in scalars(*values) if isinstance(value, Result)}
 
 
 # ---------------------------------------------------------------- products without what stands behind them
@@ -334,7 +268,8 @@ def _opened(plan: Plan) -> Plan | None:
         stores = tuple(replace(store, value=replaced(store.value, result)) for store in kernel.stores)
         first = replace(kernel, stores=(Store(sums, place.index, Result("sum", kernel.accumulator)),))
         kernels.append(_trimmed(first, {sums}, ()))
-        kernels.append(_trimmed(Pointwise(behind, loops, stores, kernel.terms, kernel.picks), {store.buffer for store in stores}, ()))
+        rest = Pointwise(behind, loops, stores, terms=kernel.terms, picks=kernel.picks)
+        kernels.append(_trimmed(rest, {store.buffer for store in stores}, ()))
     return replace(plan, kernels=tuple(kernels), buffers=buffers) if len(kernels) > len(plan.kernels) else None
 
 

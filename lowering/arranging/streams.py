@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from coset.ir.stages import passed
 from coset.lowering.kernels.clocks import Clocks
 from coset.lowering.kernels.kernel import Kernel, Library, Plan, StreamPlan, writes
 from coset.lowering.kernels.memory import arena
@@ -49,7 +50,7 @@ def beside(plan: Plan, work_of: Callable[[Plan, Kernel], Work], *, most: int, wa
     if best is None or seconds > WORTH * turn:
         return None
     offsets, size = arena(replace(plan, streams=best))
-    return Beside(replace(plan, streams=best, offsets=offsets, arena=size), seconds, turn)
+    return Beside(passed("putting kernels on streams", replace(plan, streams=best, offsets=offsets, arena=size)), seconds, turn)
 
 
 def _may_be(plan: Plan) -> bool:

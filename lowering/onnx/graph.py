@@ -11,6 +11,7 @@ import onnx
 
 from coset.dialects.onnx.bodies import CAPTURE, bodies, rename_free
 from coset.dialects.onnx.dtypes import CODE_OF_DTYPE
+from coset.dialects.onnx.origin import onnx_origin
 from coset.ir import dims
 from coset.ir.builtin import ABSENT, TOKEN
 from coset.ir.constants import Constant, constant_of
@@ -18,6 +19,7 @@ from coset.ir.dims import Dim, Poly
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.program import Program
+from coset.ir.program_source import source_of
 from coset.ir.term import GET, INPUT, TUPLE, Term, exact_key, get, topological
 from coset.ir.types import AbsentType, DType, TensorType, TokenType
 from coset.lowering.arranging.live import LiveStep, Steps
@@ -54,20 +56,21 @@ class PrintedGraph:
         self.initializers: dict[str, Constant] = {}
         self._whole_dims = whole_dims
         self._original_sources = original_sources
-        self._context = PrintContext(opset, program.source.get("positive", frozenset()))
-        self._given: Mapping[Term, str] = program.source.get("names", {})
-        self._introduces: Mapping[str, Term] = program.source.get("introduces", {})
+        origin = onnx_origin(program.source)
+        self._context = PrintContext(opset, origin.positive)
+        self._given = source_of(program).names
+        self._introduces = program.introduces
         self._plans: dict[Term, Input] = {}
         self._sources: dict[str, Term] = {}
         self._dim_sources: dict[Dim, Term] = {}
         self._size_sources: dict[Dim, Term] | None = None  # once one is asked for
         self._names: dict[Term, str] = {}
         self._calls: dict[Any, str] = {}
-        self._constants: dict[str, str] = {constant.key: name for name, constant in program.source.get("listed", {}).items()}
+        self._constants: dict[str, str] = {constant.key: name for name, constant in origin.listed.items()}
         self._counts: dict[str, int] = {}
         self._taken = {name for name, _ in program.outputs} | {term.attribute("name") for term in program.inputs}
-        self._taken |= set(program.source.get("reserved", ())) | set(program.source.get("listed", ()))
-        self._inner = frozenset(program.source.get("reserved", ()))
+        self._taken |= origin.reserved | set(origin.listed)
+        self._inner = origin.reserved
         self._output_name: dict[Term, str] = {}
         order = self._plan()
         self.needs_opset = max([opset, *(since_of(plan) for plan in self._plans.values())])
@@ -75,7 +78,7 @@ class PrintedGraph:
             if not self._context.same_at(self.needs_opset) or self.needs_opset > newest():
                 return
             self.opset = self.needs_opset
-        places: Mapping[Term, int] | None = program.source.get("places")
+        places = source_of(program).places
         self.order = order if places is None else by_places(order, places)
         self._emit_all(self.order)
 

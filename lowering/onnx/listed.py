@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import onnx
 
 from coset.dialects.onnx.dtypes import CODE_OF_DTYPE
+from coset.dialects.onnx.origin import header_bytes, with_header
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.types import TensorType
@@ -27,7 +27,7 @@ def listed(program: Program) -> Program:
     """
     header = _header(program)
     header.graph.output.extend(outputs_of(program, unlisted(program)))
-    return replace(program, source={**program.source, "model": header.SerializeToString()})
+    return with_header(program, header.SerializeToString())
 
 
 def outputs_of(program: Program, names: Sequence[str]) -> list[onnx.ValueInfoProto]:
@@ -56,5 +56,5 @@ def copy_with_outputs(model: Path, more: Sequence[onnx.ValueInfoProto], copy: Pa
 
 def _header(program: Program) -> onnx.ModelProto:
     header = onnx.ModelProto()
-    header.ParseFromString(program.source["model"])
+    header.ParseFromString(header_bytes(program))
     return header

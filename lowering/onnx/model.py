@@ -13,11 +13,13 @@ import onnx
 from coset.dialects.onnx.bodies import all_nodes, bodies
 from coset.dialects.onnx.dtypes import CODE_OF_DTYPE
 from coset.dialects.onnx.importing import NEWEST
+from coset.dialects.onnx.origin import OnnxOrigin, onnx_origin
 from coset.ir.builtin import OPAQUE
 from coset.ir.constants import Constant, constant_of
 from coset.ir.errors import CosetError
 from coset.ir.op import get_op
 from coset.ir.program import Program
+from coset.ir.program_source import ProgramSource
 from coset.ir.term import GET, PARAMETER, Term, get, input_term, make, rebuild
 from coset.ir.types import AbsentType, DType, ForeignType, TensorType, TokenType, Type
 from coset.lowering.arranging.live import Steps
@@ -60,7 +62,7 @@ def write(
     model, weights = _split(program, small=SMALL_BYTES, graphs=graphs)
     _note(model, metadata or {})
     total = sum(map(stored_bytes, weights.values()))
-    if external or (external is None and (total > EXTERNAL_BYTES or program.source.get("external", False))):
+    if external or (external is None and (total > EXTERNAL_BYTES or onnx_origin(program.source).external)):
         write_beside(model, weights, path, lasting=lasting)
     elif total + model.ByteSize() >= 1 << 31:
         raise CosetError(f"the weights take {total} bytes, but an ONNX file ends at 2 GiB", help="write them as external data")
@@ -130,8 +132,7 @@ def highest_opset(program: Program) -> int:
 
 def opset_of(program: Program) -> int:
     """The version of the default domain that `program` came with, or our default."""
-    opsets: Mapping[str, int] = program.source.get("opsets", {})
-    return opsets.get("", DEFAULT_OPSET)
+    return onnx_origin(program.source).opsets.get("", DEFAULT_OPSET)
 
 
 def _default_ops(term: Term) -> set[str]:
@@ -154,7 +155,7 @@ def element_code(dtype: DType) -> int:
     return CODE_OF_DTYPE[dtype]
 
 
-def node_model(term: Term, source: Mapping[str, Any]) -> Model:
+def node_model(term: Term, source: ProgramSource | None) -> Model:
     """A model of one opaque node alone: inputs `x0, x1, ..` for its operands (absent ones and tokens left out), outputs `y0, y1, ..`.
 
     `source` is its program's `source`, for the versions and functions that the node is written in.
@@ -168,17 +169,18 @@ def node_model(term: Term, source: Mapping[str, Any]) -> Model:
     return part_model(inputs, outputs, source)
 
 
-def part_model(inputs: Sequence[Term], outputs: Sequence[tuple[str, Term]], source: Mapping[str, Any]) -> Model:
+def part_model(inputs: Sequence[Term], outputs: Sequence[tuple[str, Term]], source: ProgramSource | None) -> Model:
     """A model of a part of a program from `source`, with that one's versions and functions.
 
     Raises:
         CosetError: as `lower`.
     """
-    kept = {key: source[key] for key in ("opsets", "reserved") if key in source}
-    model = lower(Program(tuple(inputs), tuple(outputs), None, kept))
-    if source.get("format") == "onnx":
+    origin = onnx_origin(source)
+    kept = OnnxOrigin(opsets=origin.opsets, reserved=origin.reserved)
+    model = lower(Program(tuple(inputs), tuple(outputs), source=ProgramSource(origin=kept)))
+    if origin.model is not None:
         header = onnx.ModelProto()
-        header.ParseFromString(source["model"])
+        header.ParseFromString(origin.model)
         model.functions.extend(header.functions)
         model.ir_version = max(header.ir_version, model.ir_version)
     return model
@@ -232,11 +234,12 @@ def _printed(program: Program, opset: int, newest: Callable[[], int]) -> Printed
 
 def _header(program: Program) -> Model:
     model = onnx.ModelProto()
-    if program.source.get("format") == "onnx":
-        model.ParseFromString(program.source["model"])
+    origin = onnx_origin(program.source)
+    if origin.model is not None:
+        model.ParseFromString(origin.model)
         return model
     model.producer_name = "coset"
-    opsets = {"": DEFAULT_OPSET, **program.source.get("opsets", {})}
+    opsets = {"": DEFAULT_OPSET, **origin.opsets}
     model.opset_import.extend(onnx.helper.make_opsetid(*item) for item in sorted(opsets.items()))
     model.ir_version = onnx.helper.find_min_ir_version_for(model.opset_import, ignore_unknown=True)
     model.graph.name = "program"
@@ -275,11 +278,11 @@ def _split(program: Program, *, small: int, graphs: Graphs | None = None) -> tup
     model = _header(program)
     if any(not node.domain for node in graph.nodes) and not 0 < model.ir_version < 3:  # versions came with IR version 3
         _set_opset(model, graph.opset)
-    listed: Mapping[str, Constant] = program.source.get("listed", {})
-    weights = {**program.source.get("defaults", {}), **listed, **graph.initializers}
+    origin = onnx_origin(program.source)
+    weights = {**origin.defaults, **origin.listed, **graph.initializers}
     if model.ir_version < 4:
         taken = {name for node in graph.nodes for name in node.output} | set(weights)
-        new = {name: weights.pop(name) for name in list(weights) if name not in listed}
+        new = {name: weights.pop(name) for name in list(weights) if name not in origin.listed}
         model.graph.node.extend(_constant_nodes(new, graph.opset, taken))
     model.graph.node.extend(graph.nodes)
     model.graph.value_info.extend(_told_types(program, graph, {value.name for value in model.graph.output}))

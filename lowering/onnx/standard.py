@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import onnx
 
 from coset.dialects.expansion import expanded
 from coset.dialects.onnx.kept import opened
+from coset.dialects.onnx.origin import header_bytes, onnx_origin, with_header
 from coset.ir.program import Program
+from coset.ir.stages import passed
 from coset.ir.term import Term, rebuild, topological
 from coset.ir.types import Type
 
@@ -56,15 +57,16 @@ def without_runtimes(program: Program) -> Program:
         made[term] = (opened(built) if foreign else None) or built
     roots = expanded([made[term] for term in (*program.roots, *sources)], lambda term: term.op.dialect not in RUNTIMES)
     count = len(program.roots)
-    return _imports_less(program.with_sources(roots[count:]).with_roots(tuple(roots[:count])))
+    return passed("leaving runtimes out", _imports_less(program.with_sources(roots[count:]).with_roots(tuple(roots[:count]))))
 
 
 def _imports_less(program: Program) -> Program:
     """The program with a header that imports the default domain only."""
     header = onnx.ModelProto()
-    header.ParseFromString(program.source["model"])
+    header.ParseFromString(header_bytes(program))
     kept = [each for each in header.opset_import if each.domain in DEFAULT_DOMAINS or is_users_own(each.domain)]
     del header.opset_import[:]
     header.opset_import.extend(kept)
-    opsets = {each.domain: program.source["opsets"][each.domain] for each in kept if each.domain in program.source["opsets"]}
-    return replace(program, source={**program.source, "model": header.SerializeToString(), "opsets": opsets})
+    given = onnx_origin(program.source).opsets
+    opsets = {each.domain: given[each.domain] for each in kept if each.domain in given}
+    return with_header(program, header.SerializeToString(), opsets=opsets)

@@ -71,9 +71,10 @@ def emit(emission: SharedEmission, group: KernelGroup, live: set[Term]) -> tuple
         ((lhs, rhs),) = steps
         accumulator = wide(folds[0].tensor.dtype)
         windowed = folds[0].op.name == WINDOWED
-        return Product(name, batch, m, n, k, lhs, rhs, accumulator, stores, words, picks, windowed), frozenset(body.used)
+        made = Product(name, batch, m, n, k, lhs, rhs, accumulator, stores, terms=words, picks=picks, windowed=windowed)
+        return made, frozenset(body.used)
     if group.kind != ROWS:
-        return Pointwise(name, tuple(group.loops.values()), stores, words, picks), frozenset(body.used)
+        return Pointwise(name, tuple(group.loops.values()), stores, terms=words, picks=picks), frozenset(body.used)
     is_row = [group.is_row(group.at[term]) for term in stored]
     parts = tuple(
         ColumnFold(names[term], term.attribute("combiner"), step[0], wide(term.tensor.dtype))
@@ -82,7 +83,7 @@ def emit(emission: SharedEmission, group: KernelGroup, live: set[Term]) -> tuple
     rows, columns = _rows(group)
     row_stores = tuple(store for store, row in zip(stores, is_row, strict=True) if row)
     elements = tuple(store for store, row in zip(stores, is_row, strict=True) if not row)
-    return Rows(name, rows, columns, parts, row_stores, elements, words, picks), frozenset(body.used)
+    return Rows(name, rows, columns, parts, row_stores, elements, terms=words, picks=picks), frozenset(body.used)
 
 
 def _attention(emission: SharedEmission, group: KernelGroup) -> tuple[Kernel, frozenset[Term]]:
@@ -103,7 +104,7 @@ def _attention(emission: SharedEmission, group: KernelGroup) -> tuple[Kernel, fr
         _, seen = ends_of(score, keys, keys, body.extents, safe=safe)
     accumulator, picks = wide(result.tensor.dtype), tuple(body.picks.values())
     sides, dtype = (query, key, score, value), dot.tensor.dtype
-    kernel = Attention("attention", batch, m, n, keys, k, *sides, dtype, accumulator, safe, seen, stores, words, picks)
+    kernel = Attention("attention", batch, m, n, keys, k, *sides, dtype, accumulator, safe, seen, stores, terms=words, picks=picks)
     return kernel, frozenset(body.used)
 
 
@@ -121,7 +122,7 @@ def _scan(emission: SharedEmission, group: KernelGroup) -> tuple[Kernel, frozens
     (name,) = symbols(group.at[term][prefix.axis]) & group.extents.keys()
     column = next(loop for loop in group.loops.values() if loop.name == name)
     rows = tuple(loop for loop in group.loops.values() if loop is not column)
-    return Scan(ends.name, rows, column, value, combiner, wide(dtype), *ends.last), ends.used
+    return Scan(ends.name, rows, column, value, combiner, wide(dtype), ends.stores, terms=ends.terms, picks=ends.picks), ends.used
 
 
 def _scatter(emission: SharedEmission, group: KernelGroup) -> tuple[Kernel, frozenset[Term]]:
@@ -131,7 +132,8 @@ def _scatter(emission: SharedEmission, group: KernelGroup) -> tuple[Kernel, froz
     ends = body.ends({term: "sum"})
     rows, columns, updates = by_role(group, "rcs")
     combiner, dtype = term.attribute("combiner"), wide(term.tensor.dtype)
-    return Scatter(ends.name, rows, columns, updates, base, key, value, combiner, dtype, group.form, *ends.last), ends.used
+    made = (rows, columns, updates, base, key, value, combiner, dtype, group.form)
+    return Scatter(ends.name, *made, ends.stores, terms=ends.terms, picks=ends.picks), ends.used
 
 
 def _grouped(emission: SharedEmission, group: KernelGroup) -> tuple[Kernel, frozenset[Term]]:
@@ -140,7 +142,8 @@ def _grouped(emission: SharedEmission, group: KernelGroup) -> tuple[Kernel, froz
     lhs, rhs, key = body.heavy()
     ends = body.ends({term: "sum"})
     each, m, n, k = by_role(group, "bmnk")
-    return Grouped(ends.name, each, m, n, k, key, lhs, rhs, wide(term.tensor.dtype), *ends.last), ends.used
+    made = (each, m, n, k, key, lhs, rhs, wide(term.tensor.dtype))
+    return Grouped(ends.name, *made, ends.stores, terms=ends.terms, picks=ends.picks), ends.used
 
 
 def _sort(emission: SharedEmission, group: KernelGroup) -> tuple[Kernel, frozenset[Term]]:
@@ -149,9 +152,8 @@ def _sort(emission: SharedEmission, group: KernelGroup) -> tuple[Kernel, frozens
     values = body.heavy()
     ends = body.ends(results_of(term, group))
     rows, (column,), front = by_role(group, "icf")
-    return Sort(
-        ends.name, rows, column, front, values[0], values, term.attribute("direction"), term.attribute("total"), *ends.last
-    ), ends.used
+    made = (rows, column, front, values[0], values, term.attribute("direction"), term.attribute("total"))
+    return Sort(ends.name, *made, ends.stores, terms=ends.terms, picks=ends.picks), ends.used
 
 
 def _rows(group: KernelGroup) -> tuple[tuple[Loop, ...], tuple[Loop, ...]]:

@@ -55,10 +55,12 @@ class SharedEmission:
 
 @dataclass(frozen=True)
 class Ends:
-    """The name of a kernel, its last fields (stores, words, picks), and the terms that it computes."""
+    """What every kernel of one heavy term ends with: its name, stores, words for its terms, picks, and the terms that it computes."""
 
     name: str
-    last: tuple[tuple[Store, ...], tuple[str, ...], tuple[Pick, ...]]
+    stores: tuple[Store, ...]
+    terms: tuple[str, ...]
+    picks: tuple[Pick, ...]
     used: frozenset[Term]
 
 
@@ -112,7 +114,8 @@ class KernelBody:
         self.used |= set(self.group.heavy)
         stores = tuple(self.stores().values())
         known = self.known()
-        return Ends(name_of(known), (stores, tuple(map(word, known)), tuple(self.picks.values())), frozenset(self.used | names.keys()))
+        used = frozenset(self.used | names.keys())
+        return Ends(name_of(known), stores, tuple(map(word, known)), tuple(self.picks.values()), used)
 
     def stores(self) -> dict[Term, Store]:
         """What of the kernel's own goes to memory."""

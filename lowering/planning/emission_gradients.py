@@ -27,7 +27,7 @@ def statistics(emission: SharedEmission, group: KernelGroup) -> tuple[Kernel, fr
     batch, queries, keys = by_role(group, "bms")
     low, high = ends_of(score, keys, keys, body.extents, safe=each.safe)
     made = (dots, score, tuple(slopes.values()), wide(rows[0].tensor.dtype), each.safe)
-    return Statistics("softmax_rows", batch, queries, keys, *made, low, high, *ends.last), ends.used
+    return Statistics("softmax_rows", batch, queries, keys, *made, low, high, ends.stores, terms=ends.terms, picks=ends.picks), ends.used
 
 
 def chain(emission: SharedEmission, group: KernelGroup) -> tuple[Kernel, frozenset[Term]]:
@@ -49,7 +49,8 @@ def chain(emission: SharedEmission, group: KernelGroup) -> tuple[Kernel, frozens
     low, high = ends_of(score, summed, keys, body.extents, safe=each.safe)
     accumulator = wide(next(iter(sums)).tensor.dtype)
     name = "gradients" if each.turned else "gradient"
-    return Chain(name, batch, rows, summed, dots, tuple(sums.values()), accumulator, low, high, *ends.last), ends.used
+    made = (batch, rows, summed, dots, tuple(sums.values()), accumulator, low, high)
+    return Chain(name, *made, ends.stores, terms=ends.terms, picks=ends.picks), ends.used
 
 
 def _place(group: KernelGroup) -> tuple[Dim, ...]:

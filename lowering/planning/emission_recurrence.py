@@ -37,7 +37,16 @@ def recurrence(emission: SharedEmission, group: KernelGroup) -> tuple[Recurrence
     used = frozenset(term for term in rounds.used if term in emission.position)
     words = tuple(dict.fromkeys(["recurrence", *(word(term) for term in (*inside, *(term for term, _ in found.layout.reads)))]))
     kernel = Recurrence(
-        "recurrence", rows, columns, each[0], states, tuple(rounds.steps), round_stores, last_stores, words, tuple(rounds.picks.values())
+        "recurrence",
+        rows,
+        columns,
+        each[0],
+        states,
+        tuple(rounds.steps),
+        round_stores,
+        last_stores,
+        terms=words,
+        picks=tuple(rounds.picks.values()),
     )
     return kernel, used | {loop, *(term for term in group.at if term.op is GET)}
 

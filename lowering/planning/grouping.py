@@ -15,7 +15,7 @@ from coset.ir.dims import Dim, evaluate, product, symbols
 from coset.ir.term import CONSTANT, GET, TUPLE, Term
 from coset.lowering.kernels.index_arithmetic import complexity
 from coset.lowering.kernels.indexing import ALTERNATIVES, BIJECTIVE, MOVEMENTS, Index, sources, target
-from coset.lowering.kernels.kernel import Loop
+from coset.lowering.kernels.kernel import ATOMIC, Loop
 from coset.lowering.planning.attention import Attentions
 from coset.lowering.planning.group import (
     LIBRARY,
@@ -52,7 +52,7 @@ from coset.lowering.planning.kinds import (
 from coset.lowering.planning.picking import PICKED
 from coset.lowering.planning.recurring import Recurring, place_recurrence, result_index
 from coset.lowering.planning.scanning import place_scan
-from coset.lowering.planning.scattering import ATOMIC, place_scatter
+from coset.lowering.planning.scattering import place_scatter
 from coset.lowering.planning.sorting import place_sort
 from coset.lowering.planning.windows import place_windows, place_written_out
 

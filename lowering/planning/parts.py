@@ -19,15 +19,12 @@ from coset.lowering.kernels.kernel import (
     Buffer,
     Choose,
     Computed,
-    Grouped,
     Kernel,
     Library,
     Load,
     Loop,
     Pointwise,
-    Recurrence,
     Scalar,
-    Scatter,
     Store,
     extents_of,
     reads,
@@ -40,7 +37,6 @@ from coset.lowering.kernels.kernel import (
 )
 from coset.lowering.kernels.renaming import mapped_kernel
 from coset.lowering.planning.kinds import KernelLimits
-from coset.lowering.planning.scattering import ATOMIC
 
 SECTOR = 32  # bytes: what a GPU reads and writes memory by (NVIDIA, CUDA C++ Best Practices Guide, 10.2.1)
 ROLES = ("temporary", "output")
@@ -180,7 +176,7 @@ class _Parts:
     def _is_ours(self, name: str) -> bool:
         """True for what kernels of ours store, element by element."""
         writers = self.writers.get(name, set())
-        return self.buffers[name].role in ROLES and not any(isinstance(self.kernels[each], Library | Recurrence) for each in writers)
+        return self.buffers[name].role in ROLES and all(_by_elements(self.kernels[each]) for each in writers)
 
     def _may_move(self, name: str) -> bool:
         """True for a temporary that is read element by element, and copied nowhere else."""
@@ -189,7 +185,7 @@ class _Parts:
     def _may_be_twice(self, name: str) -> bool:
         """True where those who store it can store it somewhere else too."""
         kernels = [self.kernels[number] for number in self.writers[name]]
-        return not any(isinstance(kernel, Scatter) and kernel.form == ATOMIC for kernel in kernels)
+        return all(isinstance(kernel, Computed) and kernel.may_store_twice for kernel in kernels)
 
     def _place(self, load: Load, box: Box, frame: StoreFrame, into: str) -> PartPlace | None:
         """Where the buffer of `load` would be; None where the load is not of each of its elements once."""
@@ -272,10 +268,16 @@ class _Parts:
 
 
 def _wholes(kernel: Kernel) -> list[str]:
-    """The buffers that a kernel takes as wholes: a library's, a recurrence's, and keys in which it searches."""
-    if isinstance(kernel, Library | Recurrence):
+    """The buffers that a kernel takes as wholes: all of a library or of rounds, and keys in which it searches."""
+    if not isinstance(kernel, Computed) or not kernel.stores_elements:
         return [*reads(kernel), *writes(kernel)]
-    return [kernel.key.buffer] if isinstance(kernel, Scatter | Grouped) and isinstance(kernel.key, Load) else []
+    key = kernel.place_key
+    return [key.value.buffer] if key is not None and isinstance(key.value, Load) else []
+
+
+def _by_elements(kernel: Kernel) -> bool:
+    """True for a kernel of ours that stores element by element."""
+    return isinstance(kernel, Computed) and kernel.stores_elements
 
 
 def _order(index: Index, shape: Shape, box: Box, frame: StoreFrame) -> tuple[int, ...] | None:

@@ -17,6 +17,7 @@ from coset.ir.dims import alone, symbols
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.program import Program
+from coset.ir.stages import passed
 from coset.ir.term import CONSTANT, GET, INPUT, Term, topological
 from coset.ir.types import DType, TensorType, TupleType
 from coset.lowering.kernels.identifier import identifier
@@ -75,8 +76,9 @@ def plan(
     what the program says, in any order. `walks`: how often terms are grouped at most.
 
     Raises:
-        CosetError: a value has no known rank, or a dim symbol can be read from no input.
+        CosetError: an input or output is no tensor, a value has no known rank, or a dim symbol can be read from no input.
     """
+    _require_tensors(program)
     _require_ranks(program.terms())
     limits = _limits(target, limits)
     limits = replace(limits, atomics=limits.atomics or atomics, contracts=limits.contracts and not exact)
@@ -85,6 +87,7 @@ def plan(
         kept = over_windows(kept, windows)
     if libraries is not None and not exact:
         kept = with_attentions(with_biases(kept, libraries), libraries)
+    passed("making terms primitive", program.with_roots(kept))
     written: set[int] = set()  # attentions that are no kernel
     while True:
         roots, attended = attending(kept, written)
@@ -181,6 +184,13 @@ def _limits(target: Target | None, limits: KernelLimits | None) -> KernelLimits:
     return replace(found, step_bytes=int(step.value * rate.value)) if step and rate else found
 
 
+def _require_tensors(program: Program) -> None:
+    ends = [(f"input `{term.attribute('name')}`", term) for term in program.inputs]
+    for what, term in (*ends, *((f"output `{name}`", term) for name, term in program.outputs)):
+        if not isinstance(term.type, TensorType):
+            raise CosetError(f"the {what} is {term.type}, no tensor, so that no buffer can be made for it", help="give and return tensors")
+
+
 def _require_ranks(terms: Iterable[Term]) -> None:
     for term in terms:
         items = term.type.items if isinstance(term.type, TupleType) else (term.type,)
@@ -251,9 +261,10 @@ class _Builder:
             if isinstance(kernel, Library) and (why := too_long(group.heavy[0]) or from_the_host(group.heavy[0], no_kernel(group.heavy[0])))
         )
         held = tuple(self._held(kernels, places))
-        plan = Plan(self.buffers, tuple(kernels), inputs, ends, self._symbols(), apart, notes=notes, held=held)
+        plan = passed("planning", Plan(self.buffers, tuple(kernels), inputs, ends, self._symbols(), apart, notes=notes, held=held))
         offsets, size = arena(plan)
-        return packed(replace(plan, offsets=offsets, arena=size))
+        placed_plan = passed("placing temporaries", replace(plan, offsets=offsets, arena=size))
+        return passed("packing constants", packed(placed_plan))
 
     # ------------------------------------------------------------ buffers
 

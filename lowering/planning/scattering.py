@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from coset.ir.term import Term
 from coset.ir.types import TupleType
+from coset.lowering.kernels.kernel import ATOMIC, LOOP, SORTED
 from coset.lowering.planning.group import SCATTER, loops_over
 
 if TYPE_CHECKING:
     from coset.lowering.planning.grouping import Grouper
     from coset.lowering.planning.kinds import KernelLimits
 
-SORTED, LOOP, ATOMIC = "sorted", "loop", "atomic"
 FEW = 32  # updates that are looked at for every row
 COMBINERS = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "second"})
 _IN_ANY_ORDER = frozenset({"add", "maximum", "minimum", "and", "or"})  # of integers; the others have no atomic instruction

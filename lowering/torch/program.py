@@ -316,8 +316,7 @@ class _Program:
         if len(outputs) != len(self.program.outputs) or len(self.program.roots) != len(outputs):
             raise CosetError("a program with effects or with results that are no tensors has no torch function")
         parameters = self._inputs()
-        introduces: Mapping[str, Term] = self.program.source.get("introduces", {})
-        self.writer.write([*roots, *self._introducing(roots, introduces)])
+        self.writer.write([*roots, *self._introducing(roots, self.program.introduces)])
         results = [to_stored(self.writer.names[root], root.tensor.dtype) for root in outputs]
         self.writer.line(f"return {tuple_text(results)}")
         typed = ", ".join(["weights: dict[str, Tensor]", *(f"{one}: Tensor" for one in parameters), "*", "device: torch.device"])

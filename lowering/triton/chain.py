@@ -68,11 +68,8 @@ def room(loops: Sequence[Loop]) -> int:
 def choose_tiling(kernel: Statistics | Chain) -> ChainTiling:
     """The tiles: what four warps of a datacenter GPU hold in registers, for the widest of the operands and results. They were chosen by
     what compiles without spilling for sm_80, sm_90 and gfx942, not by a clock."""
-    sides = [side for dot in kernel.dots for side in (dot.lhs, dot.rhs)]
-    widths = [room(dot.k) for dot in kernel.dots]
-    if isinstance(kernel, Chain):
-        sides += [each.value for each in kernel.sums]
-        widths += [room(each.n) for each in kernel.sums]
+    sides = [*(side for dot in kernel.dots for side in (dot.lhs, dot.rhs)), *(each.value for each in kernel.sums)]
+    widths = [*(room(dot.k) for dot in kernel.dots), *(room(each.n) for each in kernel.sums)]
     bits, width = max([16, *(side.dtype.bits for side in sides)]), max(widths)
     if bits == 64:
         most, block = 16, 16
@@ -115,8 +112,7 @@ def with_choice(writer: Callable[..., ChainTiles], kernel: Statistics | Chain, p
 def _sides(kernel: Statistics | Chain) -> list[tuple[Scalar, int, DType]]:
     """What is read for each block: the operands, how long their rows are, and what they are multiplied as."""
     found = [(dot.rhs, room(dot.k), unit_of(dot.lhs.dtype, dot.rhs.dtype, kernel.accumulator)) for dot in kernel.dots]
-    if isinstance(kernel, Chain):
-        found += [(each.value, room(each.n), unit_of(each.value.dtype, each.value.dtype, kernel.accumulator)) for each in kernel.sums]
+    found += [(each.value, room(each.n), unit_of(each.value.dtype, each.value.dtype, kernel.accumulator)) for each in kernel.sums]
     return [(scalar, width, unit or kernel.accumulator) for scalar, width, unit in found]
 
 
@@ -125,8 +121,7 @@ def _for_copies(tiling: ChainTiling, kernel: Statistics | Chain, options: EmitOp
     read once. What is read for each score (masks) counts with it."""
     once = sum(room(dot.k) * side_bits(dot.lhs, unit) for dot, (_, _, unit) in zip(kernel.dots, _sides(kernel), strict=False))
     each = sum(width * side_bits(scalar, unit) for scalar, width, unit in _sides(kernel))
-    scores = [one.weight for one in kernel.sums] if isinstance(kernel, Chain) else [kernel.score, *(one.value for one in kernel.slopes)]
-    each += tiling.rows * score_bits(scores, kernel.rows, kernel.summed)
+    each += tiling.rows * score_bits(kernel.score_values, kernel.rows, kernel.summed)
     stages = min(STAGES_COPIED, (options.bulk - BARRIERS - tiling.rows * once // 8) // (tiling.block * each // 8))
     if tiling.rows < SIDE_COPIED or stages < 2:
         return replace(tiling, bulk=0)
@@ -244,7 +239,7 @@ class ChainTiles(ABC):
         if several:
             lines.append("blocks = tl.cdiv(end - begin, BLOCK_N)")
         head = ["part = step // blocks", "start = begin + step % blocks * BLOCK_N"] if several else []
-        ways = [("keys", "key_mask", "None, :")] + [("value_keys", "value_mask", ":, None")] * isinstance(base, Chain)
+        ways = [("keys", "key_mask", "None, :")] + [("value_keys", "value_mask", ":, None")] * bool(base.sums)
         head += [f"{keys} = start + {body.places('BLOCK_N')}[{way}]" for keys, _, way in ways]
         head += [] if self.whole else [f"{mask} = {keys} < end" for keys, mask, _ in ways]
         self.inner.lines[:0] = head

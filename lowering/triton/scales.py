@@ -16,7 +16,7 @@ from coset.lowering.kernels.addresses import terms_of
 from coset.lowering.kernels.kernel import Grouped, Load, Loop, Product, Scalar, ScalarOp, dims_in, scalars
 from coset.lowering.triton.launch import EmitOptions, Rounding
 from coset.lowering.triton.scalars import EIGHTS
-from coset.lowering.triton.tiling import HOLDING, Tiling, narrowest, unit_of
+from coset.lowering.triton.tiling import HOLDING, Tiling, narrowest, takes_eights, unit_of
 
 P = TypeVar("P", bound=Product | Grouped)
 LEAST = 64  # of k in a block: in shorter ones scaling the sums takes as long as scaling operands for a matrix unit of 16 bits
@@ -122,3 +122,8 @@ def _dim_period(dim: Dim, name: str) -> int | None:
                     return None
                 found = gcd(found, period)
     return found
+
+
+def may_take_eights(kernel: Product | Grouped, options: EmitOptions) -> bool:
+    """True where its operands, without their scales, are 8-bit floats that the target's matrix units multiply."""
+    return takes_eights(without_scales(kernel, options)[0], options)

@@ -15,8 +15,21 @@ from dataclasses import dataclass, replace
 from coset.ir.dims import Dim, add, ceildiv, multiply, product, substitute, symbol
 from coset.ir.types import BOOL, I32, DType
 from coset.lowering.kernels.addresses import join_loops, strides_of
-from coset.lowering.kernels.kernel import Load, Loop, Pick, Plan, Pointwise, Scatter, Store, extents_of, reads, used_picks, writes
-from coset.lowering.planning.scattering import ATOMIC, LOOP
+from coset.lowering.kernels.kernel import (
+    ATOMIC,
+    LOOP,
+    Load,
+    Loop,
+    Pick,
+    Plan,
+    Pointwise,
+    Scatter,
+    Store,
+    extents_of,
+    reads,
+    used_picks,
+    writes,
+)
 from coset.lowering.triton.body import FunctionBody, function_text, wideness
 from coset.lowering.triton.choice import KernelChoice
 from coset.lowering.triton.launch import EmitOptions, EmittedKernel, Launch

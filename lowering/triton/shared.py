@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 from coset.ir.dims import evaluate, symbols
 from coset.lowering.kernels.addresses import address
-from coset.lowering.kernels.kernel import Kernel, Load, Plan, Pointwise, Product, Rows, Scan, scalars, stores_of, values_of
+from coset.lowering.kernels.kernel import Computed, Kernel, Load, Plan, scalars, stores_of, values_of
 from coset.lowering.triton.key import nameless
+from coset.lowering.triton.kinds import TRITON_KINDS
 from coset.lowering.triton.launch import EmitOptions, EmittedKernel
 from coset.lowering.triton.source import emit
 
-_MOVED = (Pointwise, Rows, Scan, Product)  # whose pointers are all made in one place, which knows where they begin
 _NUMBER = re.compile(r"\d+")
 
 
@@ -95,7 +95,7 @@ def _moved(each: _Made, plan: Plan, options: EmitOptions) -> _Made | None:
 
 def _begins(kernel: Kernel, plan: Plan) -> tuple[tuple[str, int], ...]:
     """For each buffer of a static shape the least place at which a kernel begins in it, in elements, where that is not its own begin."""
-    if not isinstance(kernel, _MOVED):
+    if not isinstance(kernel, Computed) or not TRITON_KINDS[type(kernel)].begins:
         return ()
     found: dict[str, int] = {}
     read = [(item.buffer, item.index) for item in scalars(*values_of(kernel)) if isinstance(item, Load)]

@@ -6,56 +6,28 @@ imported. Which elementwise ops have a Triton form is `can_emit`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from coset.ir.errors import CosetError
 from coset.lowering.kernels.kernel import (
-    Attention,
-    Chain,
-    ColumnFold,
-    Grouped,
     Kernel,
     Library,
     Plan,
-    Pointwise,
-    Product,
-    Recurrence,
-    Rows,
     ScalarOp,
-    Scan,
-    Scatter,
-    Sort,
-    Statistics,
     scalars,
     values_of,
 )
 from coset.lowering.triton.alternatives import alternatives
-from coset.lowering.triton.attention import emit_attention
-from coset.lowering.triton.chain import emit_chain
-from coset.lowering.triton.grouped import emit_grouped
 from coset.lowering.triton.helpers import helper_text, helpers_of
 from coset.lowering.triton.key import key_of
+from coset.lowering.triton.kinds import TRITON_KINDS
 from coset.lowering.triton.launch import EmitOptions, EmittedKernel, Launch, Rounding
-from coset.lowering.triton.pointwise import emit_pointwise
-from coset.lowering.triton.product import emit_product
-from coset.lowering.triton.recurrence import emit_recurrence
-from coset.lowering.triton.rows import emit_rows
 from coset.lowering.triton.scalars import can_emit, kind_of
-from coset.lowering.triton.scan import emit_scan
-from coset.lowering.triton.scatter import emit_scatter
-from coset.lowering.triton.sort import emit_sort
-from coset.lowering.triton.statistics import emit_statistics
 
 __all__ = ["EmitOptions", "EmittedKernel", "Launch", "Rounding", "can_emit", "emit", "kernel_source", "module_source", "refusal"]
 
 HEAD = "import triton\nimport triton.language as tl\n\n\n"
 _WIDTH = 110
-_EMITTERS: dict[type[Kernel], Callable[..., EmittedKernel]] = {
-    Pointwise: emit_pointwise, Rows: emit_rows, Scan: emit_scan, Product: emit_product, Grouped: emit_grouped, Sort: emit_sort,
-    Scatter: emit_scatter, Attention: emit_attention, Statistics: emit_statistics, Chain: emit_chain,
-    Recurrence: emit_recurrence,
-}  # fmt: skip
 
 
 def emit(kernel: Kernel, plan: Plan, *, options: EmitOptions | None = None) -> EmittedKernel:
@@ -73,23 +45,21 @@ def emit(kernel: Kernel, plan: Plan, *, options: EmitOptions | None = None) -> E
     if isinstance(kernel, Library):
         return EmittedKernel("", ())
     comment = describe(kernel.terms)
-    emission = _EMITTERS[type(kernel)](kernel, plan, options, comment)
+    written = TRITON_KINDS[type(kernel)].emit
+    emission = written(kernel, plan, options, comment)
     if options.choices is None or options.choice is not None or emission.choice is None:
         return emission
     sizes = options.choices.sizes
     chosen = options.choices.kernels.get(key_of(emission, plan, sizes))
     if chosen is None or chosen.choice not in alternatives(kernel, emission.choice, options, sizes):
         return emission
-    return replace(_EMITTERS[type(kernel)](kernel, plan, replace(options, choice=chosen.choice), comment), chosen=chosen)
+    return replace(written(kernel, plan, replace(options, choice=chosen.choice), comment), chosen=chosen)
 
 
 def refusal(kernel: Kernel) -> str:
     """What in a kernel has no Triton form; empty where everything has one."""
     if isinstance(kernel, Library):
         return ""
-    folds = kernel.folds if isinstance(kernel, Rows) else ()
-    if isinstance(kernel, Recurrence):
-        folds = tuple(step for step in kernel.steps if isinstance(step, ColumnFold))
     for value in scalars(*values_of(kernel)):
         if not kind_of(value.dtype):
             return f"no kernel holds elements of {value.dtype}"
@@ -97,7 +67,7 @@ def refusal(kernel: Kernel) -> str:
             dtypes = [*(operand.dtype for operand in value.operands), value.dtype]
             if not can_emit(value.op.name, dtypes):
                 return f"`{value.op.name}` of {', '.join(map(str, dtypes[:-1]))} has no exact form"
-    return next((f"no kernel folds {fold.dtype}" for fold in folds if not kind_of(fold.dtype)), "")
+    return next((f"no kernel folds {fold.dtype}" for fold in kernel.column_folds if not kind_of(fold.dtype)), "")
 
 
 def describe(terms: tuple[str, ...]) -> list[str]:

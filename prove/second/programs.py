@@ -98,7 +98,7 @@ def _over(terms: Sequence[Term], change: Callable[[Term, Sequence[Term]], Term])
 
 def changed(program: Program, change: Callable[[Term, Sequence[Term]], Term], names: Mapping[str, Dim] | None = None) -> Program:
     """A program whose terms are changed, operands first; `names` are the symbols that get other names."""
-    introduces: dict[str, Term] = dict(program.source.get("introduces", {}))
+    introduces = program.introduces
     done = _over(below([*program.inputs, *program.roots, *introduces.values()]), change)
     own = {_name(name, names or {}): done[term] for name, term in introduces.items()}
     return replace(
@@ -106,7 +106,7 @@ def changed(program: Program, change: Callable[[Term, Sequence[Term]], Term], na
         inputs=tuple(done[term] for term in program.inputs),
         outputs=tuple((name, done[term]) for name, term in program.outputs),
         effects=None if program.effects is None else done[program.effects],
-        source={**program.source, "introduces": own},
+        introduces=own,
     )
 
 

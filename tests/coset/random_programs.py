@@ -236,7 +236,7 @@ def values(program: Program, feed: Mapping[str, Array]) -> list[Array] | None:
         bind(term.type, feed[term.attribute("name")], binding)
     with np.errstate(all="ignore"):
         try:
-            found = dict(zip(order, evaluate(order, feed, fallback=fallback_for({}), binding=binding), strict=True))
+            found = dict(zip(order, evaluate(order, feed, fallback=fallback_for(None), binding=binding), strict=True))
         except CosetError:  # sizes that are computed from numbers do not fit
             return None
         except (ValueError, IndexError, AssertionError):
@@ -342,7 +342,7 @@ def instance(
     given = {name: term for name, term in found[1].items() if isinstance(term.type, TensorType)}
     terms = list(given.values())
     with failing(f"crash in a variable of {rule.name}"), np.errstate(all="ignore"):
-        arrays = [np.asarray(value) for value in evaluate(terms, feed, fallback=fallback_for({}), binding=binding)]
+        arrays = [np.asarray(value) for value in evaluate(terms, feed, fallback=fallback_for(None), binding=binding)]
     if any(array.shape != tuple(dims.evaluate(d, binding) for d in term.tensor.dims) for term, array in zip(terms, arrays, strict=True)):
         return
     exact = rule.numerics.word == "exact"

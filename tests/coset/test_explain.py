@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from coset.cli import run
 from coset.egraph.limits import Limits
 from coset.explaining.explain import ExplainedRule, explain
 from coset.ir.errors import CosetError
+from coset.job.admission import Admission
 from coset.job.job import Job
 from coset.job.machine import find_target
 from tests.sampled import sampled
@@ -96,6 +98,24 @@ def test_a_rule_that_promises_too_little_is_left_out_for_that(tmp_path: Path) ->
     found = explain(ExplainedRule(job, "drop_exp_of_log"))
     assert found["matched"] and found["used"] == 0
     assert any("--numerics real" in reason for reason in found["reasons"])
+
+
+def test_a_rule_that_only_led_to_what_was_chosen_is_said_to_be_needed(tmp_path: Path) -> None:
+    rules = tmp_path / "own.rules"
+    rules.write_text(
+        "use stablehlo as hlo\n"
+        'rule by_the_sign\n  "A magnitude is the number times its sign."\n  for x: F[S..]\n  abs(-x) => sign(x) * x\n  numerics real\n'
+        'rule without_the_sign\n  "A number times its sign is its magnitude."\n  for x: F[S..]\n  sign(x) * x => abs(x)\n  numerics real\n'
+    )
+    model = onnx.parser.parse_model(
+        """<ir_version: 9, opset_import: ["": 17]> g (float[64, 64] x) => (float[64, 64] y) { a = Neg(x) y = Abs(a) }"""
+    )
+    job = Job(model, find_target("cpu-onnxruntime"), "real", Limits(), (rules,), {}, lambda _: None)
+    both = replace(job, admission=Admission((), ("by_the_sign", "without_the_sign")))
+    led, made = (explain(ExplainedRule(both, name)) for name in ("by_the_sign", "without_the_sign"))
+    assert made["used"] == 1 and made["slower_without"] == 0
+    assert led["used"] == 0 and led["slower_without"] > 0
+    assert [reason for reason in led["reasons"] if "led to some" in reason and "ms more" in reason]
 
 
 def test_a_constant_that_is_an_input_is_named() -> None:

@@ -45,8 +45,8 @@ from coset.lowering.kernels.kernel import (
 from coset.lowering.package.plan import planned_package
 from coset.lowering.package.program import write_package
 from coset.lowering.planning.plan import plan
-from coset.lowering.torch import kernel as aten_kernel
-from coset.lowering.triton import source as triton
+from coset.lowering.torch.kernel_writer import KernelWriter
+from coset.lowering.triton.kinds import TRITON_KINDS
 from coset.lowering.triton.launch import EmittedKernel
 from coset.lowering.triton.source import can_emit
 from coset.packaging import lower
@@ -215,14 +215,14 @@ def test_a_wrong_triton_function_is_named(monkeypatch: pytest.MonkeyPatch, tmp_p
     """By itself: the torch function of the same kernel is right."""
     pytest.importorskip("triton")
     names: list[str] = []
-    right = triton._EMITTERS[Product]
+    right = TRITON_KINDS[Product].emit
 
     def wrong(kernel: Computed, *rest: Any) -> EmittedKernel:
         found = right(kernel, *rest)
         names.extend([kernel.name] * (kernel.name not in names))
         return replace(found, source=planted(found.source)) if names.index(kernel.name) == 1 else found
 
-    monkeypatch.setitem(triton._EMITTERS, Product, wrong)
+    monkeypatch.setitem(TRITON_KINDS, Product, replace(TRITON_KINDS[Product], emit=wrong))
     with pytest.raises(Refused) as caught:
         lower.lower(asked(layers(), Check.INTERPRETED), tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -245,7 +245,7 @@ def planted(source: str) -> str:
 def test_a_wrong_torch_function_is_named(kind: type[Computed], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
     """Where kernels are compared as torch functions; in the text and in the data that are printed."""
     names: list[str] = []
-    right = aten_kernel._Function._store
+    right = KernelWriter.store
 
     def wrong(self: Any, store: Any, own: Any) -> None:
         right(self, store, own)
@@ -253,7 +253,7 @@ def test_a_wrong_torch_function_is_named(kind: type[Computed], monkeypatch: pyte
             names[:] = [self.kernel.name]
             self.lines.append(f"{store.buffer}.mul_(2).add_(1)")  # a constant alone is lost where the mean is taken off
 
-    monkeypatch.setattr(aten_kernel._Function, "_store", wrong)
+    monkeypatch.setattr(KernelWriter, "store", wrong)
     monkeypatch.setattr(lower, "read_program", lambda _: layers())
     monkeypatch.setattr(Lowering, "opened", staticmethod(loaded))
     monkeypatch.setattr(lower, "within", lambda work, _, say: work(SimpleNamespace(say=say)))  # what is wrong is seen in one process only

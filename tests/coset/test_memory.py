@@ -15,9 +15,11 @@ from onnx import TensorProto, helper
 
 import coset
 from coset.cli import run
+from coset.dialects.onnx.origin import OnnxOrigin
 from coset.frontends.onnx.model import import_model
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
+from coset.ir.program_source import ProgramSource, source_of
 from coset.ir.term import input_term, make
 from coset.ir.types import F32, tensor
 from coset.lowering.arranging.live import places_of
@@ -81,7 +83,7 @@ def test_nodes_are_written_in_the_order_that_a_program_gives(tmp_path: Path) -> 
     steps = live_steps(program)
     names = {"onnx.Tanh", "stablehlo.tanh"}
     places = {**places_of(steps), **{step.result: 100 for step in steps.steps if step.result.op.name in names}}
-    moved = replace(program, source={**program.source, "places": places})
+    moved = replace(program, source=replace(source_of(program), places=places))
     before, after = ([node.op_type for node in lower(each).graph.node] for each in (program, moved))
     assert sorted(before) == sorted(after) and before.index("Tanh") < before.index("Sin") and after.index("Tanh") > after.index("Sin")
     onnx.checker.check_model(lower(moved), full_check=True)
@@ -92,5 +94,5 @@ def test_a_whole_number_that_a_rule_found_is_written_as_the_float_that_it_stands
     for name, attributes in (("Swish", {"alpha": 1}), ("LeakyRelu", {"alpha": 1}), ("Elu", {"alpha": 2})):
         x = input_term("x", tensor(F32, 4))
         term = make(f"onnx.{name}", (x,), attributes)
-        [node] = lower(Program((x,), (("y", term),), source={"opsets": {"": 24}})).graph.node
+        [node] = lower(Program((x,), (("y", term),), source=ProgramSource(origin=OnnxOrigin(opsets={"": 24})))).graph.node
         assert [attribute.type for attribute in node.attribute] == [onnx.AttributeProto.FLOAT]

@@ -166,7 +166,7 @@ def test_the_least_of_a_product_is_its_launch_and_its_work() -> None:
 
 def test_large_stored_values_are_not_computed_to_be_judged() -> None:
     """A weight transposed at build time is an input of its shape; a number is its value."""
-    judge = Judge(prices(), {})
+    judge = Judge(prices(), None)
     weight = make("stablehlo.transpose", (make("stablehlo.iota", (), {"shape": (256, 128), "dtype": F32, "dimension": 0}),),
                   {"permutation": (1, 0)})  # fmt: skip
     x = x_("x", 64, 128)

@@ -20,6 +20,7 @@ from coset.prove.certificate_file import packed
 from coset.prove.contents import by_content
 from coset.proving.certify import certificate_of
 from coset.proving.steps import CertificateStep
+from coset.rules.elaborated import comes_with_coset
 from coset.rules.library import DEFAULT, load, rule_files
 from coset.rules.lock import NAME, Locked, save_lock, text_hash
 from coset.rules.rule import Rule
@@ -72,7 +73,7 @@ def test_planted_in_the_library_it_is_left_out_and_named(
     planted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("coset.job.phases.DEFAULT", (*rule_files(DEFAULT), planted))
-    monkeypatch.setattr(flow, "LIBRARY", tmp_path)
+    monkeypatch.setattr(flow, "comes_with_coset", lambda path: path == planted or comes_with_coset(path))
     out = tmp_path / "out.onnx"
     assert run(["optimize", str(chain(tmp_path, 2)), "-o", str(out), "--json"]) == 0
     assert [left["rule"] for left in json.loads(capsys.readouterr().out)["left_out"]] == ["planted"]

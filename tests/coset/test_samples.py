@@ -16,9 +16,9 @@ import coset
 from coset.backends import onnxruntime
 from coset.cli import run
 from coset.comparing.samples import spread, with_samples
-from coset.comparing.sizes import SAMPLES
 from coset.frontends.onnx.model import import_model
 from coset.ir.errors import CosetError
+from coset.ir.program_source import source_of
 from coset.proving.prove import Proving, prove
 
 SQUARES = "t = Relu(x) u = Relu(t) q = Mul(s, s) r = Reshape(u, q) y = Add(r, r)"  # takes few shapes, of which none is drawn for sure
@@ -218,7 +218,7 @@ def test_sequences_maps_and_optional_values_are_samples(kind: str, tmp_path: Pat
     elif kind != "memory":
         given = messages(tmp_path, kind == "named messages")
     program = with_samples(import_model(with_lists(tmp_path)), [given])
-    (feed,) = program.source[SAMPLES]
+    (feed,) = source_of(program).samples
     assert [each.tolist() for each in feed["s"]] == [each.tolist() for each in LISTS["s"]]
     assert feed["m"] == {"b": 7, "z": 9} and np.array_equal(feed["o"], ROWS + 1) and np.array_equal(feed["x"], ROWS)
     optimized = coset.optimize(with_lists(tmp_path), sample_inputs=[given])

@@ -115,6 +115,17 @@ def test_prediction_knows_edges_waves_and_operands_that_are_read_again() -> None
     assert same and all(full.seconds(choice) == half.seconds(choice) for choice in same)
 
 
+def test_products_are_predicted_where_a_target_gives_no_rate_for_them() -> None:
+    """By what they read alone: this was an AttributeError."""
+    from tests.lowering.test_triton_product import matmul
+
+    kernel, made = matmul(4096, 4096, 64, DTYPES["f16"])
+    unrated = replace(TARGET, kernels={**TARGET.kernels, "matmul": replace(TARGET.kernels["matmul"], rates={})})
+    (found,) = tunables([replace(made, kernels=(kernel,))], EmitOptions(), unrated, {})
+    times = {choice: found.seconds(choice) for choice in found.choices if choice.get("SPLITS") == 1}
+    assert min(times.values()) > 0.0 and max(times.values()) > 2.0 * min(times.values()), "small tiles read more"
+
+
 def test_prediction_leaves_both_ways_to_read_operands() -> None:
     """It cannot tell copies from pointers: the clock does."""
     from tests.lowering.test_triton_product import matmul

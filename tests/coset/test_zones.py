@@ -10,6 +10,7 @@ import pytest
 
 import coset
 from coset.cli import run
+from coset.dialects.onnx.origin import onnx_origin
 from coset.frontends.onnx.model import import_model
 from coset.ir.program import Program
 from coset.ir.term import INPUT, Term, topological
@@ -95,7 +96,7 @@ def _live(program: Program) -> list[str]:
     for term in program.terms():
         if term.op is INPUT or any(operand in live for operand in term.operands):
             live.add(term)
-    return sorted(name for name, term in program.source["values"].items() if term in live and term.op is not INPUT)
+    return sorted(name for name, term in onnx_origin(program.source).values.items() if term in live and term.op is not INPUT)
 
 
 def _unchanged(roots: tuple[Term, ...]) -> Solved:

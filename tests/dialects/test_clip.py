@@ -13,9 +13,11 @@ from coset.backends.onnxruntime import Session
 from coset.cli import run
 from coset.comparing.reference import values_of
 from coset.dialects.hub.terms import splat
+from coset.dialects.onnx.origin import OnnxOrigin
 from coset.frontends.onnx.model import import_model
 from coset.ir.builtin import absent
 from coset.ir.program import Program
+from coset.ir.program_source import ProgramSource
 from coset.ir.term import input_term, make
 from coset.ir.types import F32, tensor
 from coset.lowering.onnx.model import lower
@@ -61,7 +63,7 @@ def test_bounds_that_are_not_given_end_at_the_largest_number(given: str, kind: s
 def test_bounds_that_are_absent_in_a_term_are_infinities(bounds: tuple[str, ...], opset: int) -> None:
     x = input_term("x", tensor(F32, 5))
     given = [splat(number, F32, ()) if name in bounds else absent() for name, number in (("low", -1.0), ("high", 2.0))]
-    program = Program((x,), (("y", make("onnx.Clip", (x, *given))),), None, {"opsets": {"": opset}})
+    program = Program((x,), (("y", make("onnx.Clip", (x, *given))),), source=ProgramSource(origin=OnnxOrigin(opsets={"": opset})))
     found = Session(lower(program).SerializeToString()).run({"x": np.array(X, np.float32)})["y"]
     low, high = (-1.0 if "low" in bounds else -np.inf), (2.0 if "high" in bounds else np.inf)
     np.testing.assert_array_equal(found, np.clip(np.array(X, np.float32), low, high))

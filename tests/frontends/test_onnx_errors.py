@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from onnx import helper
 from round_trips import FLOAT, model_of, value
 
+from coset.dialects.onnx.origin import onnx_origin
 from coset.frontends.onnx.model import import_model
 from coset.frontends.onnx.wire import MARK, Malformed, skeleton
 from coset.ir.errors import CosetError
@@ -137,7 +138,7 @@ def test_external_data_is_read_where_it_lies(tmp_path: Path) -> None:
     (tmp_path / "w.data").write_bytes(b"12345678" + WEIGHTS.tobytes())
     program = import_model(external(tmp_path, offset=8))
     (constant,) = (term.attribute("value") for term in program.terms() if term.op.name == "builtin.constant")
-    assert np.array_equal(constant.array(), WEIGHTS) and program.source["external"]
+    assert np.array_equal(constant.array(), WEIGHTS) and onnx_origin(program.source).external
 
 
 def test_external_data_outside_the_folder_is_refused(tmp_path: Path) -> None:

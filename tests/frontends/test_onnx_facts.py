@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.onnx_nodes import FREE, form, model_of
 from coset.backends.onnxruntime import Session
+from coset.dialects.onnx.origin import onnx_origin
 from coset.frontends.onnx.facts import Bounded, Impossible, RunFacts, UndecidedBranch, read
 from coset.frontends.onnx.model import import_model
 from coset.ir.errors import CosetError
@@ -75,13 +76,13 @@ def test_few_are_asked_about() -> None:
 )
 def test_a_reshape_that_finds_a_dim_says_that_the_others_are_not_0(asked: tuple[int, ...], positive: set[str], ops: dict[str, int]) -> None:
     program = import_model(model_of(form("Reshape", 13, constants=(np.array(asked),)), FREE))
-    assert program.source["positive"] == positive
+    assert onnx_origin(program.source).positive == positive
     assert Counter(node.op_type for node in lower(program).graph.node) == ops
 
 
 def test_a_dim_that_may_be_0_is_not_divided_by() -> None:
     """Flatten takes no elements as they are, where a Reshape to [0, -1] fails."""
     program = import_model(model_of(form("Flatten", 13, axis=2), FREE))
-    assert program.source["positive"] == set()
+    assert onnx_origin(program.source).positive == set()
     written = Session(lower(program).SerializeToString())
     assert written.run({"x": np.zeros((0, 3, 4, 5), np.float32)})["y0"].shape == (0, 20)

@@ -39,7 +39,7 @@ def test_a_number_waits_for_the_value_whose_dim_it_is() -> None:
     program = Program((x, count), (("ones", make("stablehlo.negate", (ones,))), ("front", front)))
     found = evaluate_program(program, {"x": np.arange(5, dtype=np.float32), "count": np.array([2])})
     assert [value.tolist() for value in found] == [[-1, -1], [0, 1]]
-    alone = Program((x, count), program.outputs[:1], None, {"introduces": {"m": front}})
+    alone = Program((x, count), program.outputs[:1], introduces={"m": front})
     assert evaluate_program(alone, {"x": np.arange(5, dtype=np.float32), "count": np.array([4])})[0].tolist() == [-1] * 4
     with pytest.raises(CosetError, match="needs a value for m"):
         evaluate_program(Program((x, count), program.outputs[:1]), {"x": np.arange(5, dtype=np.float32), "count": np.array([4])})

@@ -32,6 +32,7 @@ from coset.lowering.kernels.kernel import (
     Loop,
     Plan,
     Pointwise,
+    Product,
     Recurrence,
     Result,
     Rows,
@@ -120,65 +121,60 @@ class _Run:
 
     def kernel(self, kernel: Computed) -> None:
         self.picks = {pick.name: pick.value for pick in kernel.picks}
-        if isinstance(kernel, Pointwise):
-            self._begin(kernel.loops)
-            self._stores(kernel.stores)
-        elif isinstance(kernel, Rows):
-            self._begin((*kernel.rows, *kernel.columns))
-            columns = tuple(range(len(kernel.rows), len(self.loops)))
-            for fold in kernel.folds:
-                value = np.broadcast_to(cast(self.value(fold.value), fold.dtype), self.shape)
-                wide = widen(value)
-                wide = wide.astype(np.float64) if fold.dtype.kind == "float" and fold.combiner in ("add", "multiply") else wide
-                with np.errstate(all="ignore"):
-                    start = widen(identity(fold.combiner, fold.dtype))[()]
-                    folded = _FOLDS[fold.combiner].reduce(wide, axis=columns, initial=start, dtype=wide.dtype, keepdims=True)
-                self.results[fold.name] = narrow(np.asarray(folded), fold.dtype)
-            self._stores(kernel.row_stores, rows=len(kernel.rows))
-            self._stores(kernel.element_stores)
-        elif isinstance(kernel, Scan):
-            self._begin((*kernel.rows, kernel.column))
-            value = widen(np.broadcast_to(cast(self.value(kernel.value), kernel.dtype), self.shape))
-            value = value.astype(np.float64) if kernel.dtype.kind == "float" and kernel.combiner in ("add", "multiply") else value
+        RUNNING[type(kernel)](self, kernel)
+
+    def _pointwise(self, kernel: Pointwise) -> None:
+        self._begin(kernel.loops)
+        self._stores(kernel.stores)
+
+    def _rows(self, kernel: Rows) -> None:
+        self._begin((*kernel.rows, *kernel.columns))
+        columns = tuple(range(len(kernel.rows), len(self.loops)))
+        for fold in kernel.folds:
+            value = np.broadcast_to(cast(self.value(fold.value), fold.dtype), self.shape)
+            wide = widen(value)
+            wide = wide.astype(np.float64) if fold.dtype.kind == "float" and fold.combiner in ("add", "multiply") else wide
             with np.errstate(all="ignore"):
-                self.results["scan"] = narrow(_FOLDS[kernel.combiner].accumulate(value, axis=-1, dtype=value.dtype), kernel.dtype)
-            self._stores(kernel.stores)
-        elif isinstance(kernel, Scatter):
-            self._scatter(kernel)
-        elif isinstance(kernel, Sort):
-            self._begin((*kernel.rows, *kernel.front, kernel.column))
-            axis, shape = len(kernel.rows), self.shape
-            lines = [np.broadcast_to(self.value(value), (*shape[:axis], *(1 for _ in kernel.front), shape[-1])) for value in kernel.values]
-            key = np.broadcast_to(self.value(kernel.key), lines[0].shape)
-            order = _ordered(key, kernel.direction, total=kernel.total)[..., : int(np.prod(shape[axis:-1], dtype=int))]
-            for place, line in enumerate(lines):
-                taken = np.take_along_axis(line, order, -1)
-                self.results[f"sorted{place}"] = taken.reshape(*shape[:-1], 1)
-            self.values.clear()
-            self._stores(kernel.stores, rows=len(shape) - 1)
-        elif isinstance(kernel, Grouped):
-            self._grouped(kernel)
-        elif isinstance(kernel, Attention):
-            self._last = self._extent(kernel.keys)
-            self._attention(kernel)
-        elif isinstance(kernel, Recurrence):
-            self._recurrence(kernel)
-        elif isinstance(kernel, Statistics | Chain):
-            self._last = self._extent(kernel.summed)
-            self._retraced(kernel)
-        else:
-            outer = (*kernel.batch, *kernel.m, *kernel.n)
-            self._begin((*outer, *kernel.k))
-            first, second = len(kernel.batch), len(kernel.batch) + len(kernel.m)
-            lhs, rhs = (self._wide(side, kernel.accumulator) for side in (kernel.lhs, kernel.rhs))
-            _unmoved(lhs, range(second, len(outer)))
-            _unmoved(rhs, range(first, second))
-            self.results["sum"] = narrow(self._product(lhs, rhs, first, second, len(outer)), kernel.accumulator)
-            self.values.clear()
-            self._stores(kernel.stores, rows=len(outer))
+                start = widen(identity(fold.combiner, fold.dtype))[()]
+                folded = _FOLDS[fold.combiner].reduce(wide, axis=columns, initial=start, dtype=wide.dtype, keepdims=True)
+            self.results[fold.name] = narrow(np.asarray(folded), fold.dtype)
+        self._stores(kernel.row_stores, rows=len(kernel.rows))
+        self._stores(kernel.element_stores)
+
+    def _scan(self, kernel: Scan) -> None:
+        self._begin((*kernel.rows, kernel.column))
+        value = widen(np.broadcast_to(cast(self.value(kernel.value), kernel.dtype), self.shape))
+        value = value.astype(np.float64) if kernel.dtype.kind == "float" and kernel.combiner in ("add", "multiply") else value
+        with np.errstate(all="ignore"):
+            self.results["scan"] = narrow(_FOLDS[kernel.combiner].accumulate(value, axis=-1, dtype=value.dtype), kernel.dtype)
+        self._stores(kernel.stores)
+
+    def _sort(self, kernel: Sort) -> None:
+        self._begin((*kernel.rows, *kernel.front, kernel.column))
+        axis, shape = len(kernel.rows), self.shape
+        lines = [np.broadcast_to(self.value(value), (*shape[:axis], *(1 for _ in kernel.front), shape[-1])) for value in kernel.values]
+        key = np.broadcast_to(self.value(kernel.key), lines[0].shape)
+        order = _ordered(key, kernel.direction, total=kernel.total)[..., : int(np.prod(shape[axis:-1], dtype=int))]
+        for place, line in enumerate(lines):
+            taken = np.take_along_axis(line, order, -1)
+            self.results[f"sorted{place}"] = taken.reshape(*shape[:-1], 1)
+        self.values.clear()
+        self._stores(kernel.stores, rows=len(shape) - 1)
+
+    def _multiplied(self, kernel: Product) -> None:
+        outer = (*kernel.batch, *kernel.m, *kernel.n)
+        self._begin((*outer, *kernel.k))
+        first, second = len(kernel.batch), len(kernel.batch) + len(kernel.m)
+        lhs, rhs = (self._wide(side, kernel.accumulator) for side in (kernel.lhs, kernel.rhs))
+        _unmoved(lhs, range(second, len(outer)))
+        _unmoved(rhs, range(first, second))
+        self.results["sum"] = narrow(self._product(lhs, rhs, first, second, len(outer)), kernel.accumulator)
+        self.values.clear()
+        self._stores(kernel.stores, rows=len(outer))
 
     def _attention(self, kernel: Attention) -> None:
         """The scores as a whole, in f64."""
+        self._last = self._extent(kernel.keys)
         self._begin(loops_of(kernel))
         batch, rows, keys = kernel.batch, kernel.m, kernel.keys
         with np.errstate(all="ignore"):
@@ -196,6 +192,7 @@ class _Run:
 
     def _retraced(self, kernel: Statistics | Chain) -> None:
         """The products as wholes, in f64."""
+        self._last = self._extent(kernel.summed)
         self._begin(loops_of(kernel))
         batch, rows, summed, accumulator = kernel.batch, kernel.rows, kernel.summed, kernel.accumulator
         with np.errstate(all="ignore"):
@@ -466,6 +463,12 @@ class _Run:
             self.memory[store.buffer] = result
             if store.buffer in self.plan.over:
                 self.memory[self.plan.over[store.buffer]] = result
+
+
+RUNNING: dict[type[Computed], Callable[[_Run, Any], None]] = {
+    Pointwise: _Run._pointwise, Rows: _Run._rows, Scan: _Run._scan, Sort: _Run._sort, Product: _Run._multiplied, Grouped: _Run._grouped,
+    Attention: _Run._attention, Statistics: _Run._retraced, Chain: _Run._retraced, Scatter: _Run._scatter, Recurrence: _Run._recurrence,
+}  # fmt: skip
 
 
 def _product(lhs: Array, rhs: Array) -> Array:

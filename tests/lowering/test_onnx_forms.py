@@ -13,6 +13,7 @@ import pytest
 import coset.dialects  # noqa: F401  (registers the ops)
 from coset.backends.onnxruntime import Session
 from coset.dialects.hub.terms import broadcast, dot, literal, numpy_broadcast, reshape, splat
+from coset.dialects.onnx.origin import OnnxOrigin
 from coset.ir import dims
 from coset.ir.builtin import OPAQUE, absent
 from coset.ir.dim_text import parse
@@ -20,6 +21,7 @@ from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate
 from coset.ir.op import find_op
 from coset.ir.program import Program
+from coset.ir.program_source import ProgramSource
 from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import BOOL, DTYPES, F32, I64, DType, TensorType, tensor
 from coset.lowering.onnx.model import highest_opset, lower, printable
@@ -40,7 +42,7 @@ def program_of(*outputs: Term, opset: int | None = None) -> Program:
         if term.op.name == "builtin.input":
             inputs[term] = None
     named = tuple((f"y{index}", term) for index, term in enumerate(outputs))
-    return Program(tuple(inputs), named, None, {} if opset is None else {"opsets": {"": opset}})
+    return Program(tuple(inputs), named, source=None if opset is None else ProgramSource(origin=OnnxOrigin(opsets={"": opset})))
 
 
 def printed(program: Program) -> Counter[str]:
@@ -170,7 +172,9 @@ def test_numbers_of_the_host_are_computed_from_shapes(text: str, opset: int) -> 
     elements = (parse(text), 5, B, S)
     numbers = make("builtin.dims", (), {"dims": elements, "type": TensorType(I64, (4,))})
     x = x_of(B, 3, S)
-    program = Program((x,), (("y", numbers), ("z", make("stablehlo.abs", (x,)))), None, {"opsets": {"": opset}})
+    program = Program(
+        (x,), (("y", numbers), ("z", make("stablehlo.abs", (x,)))), source=ProgramSource(origin=OnnxOrigin(opsets={"": opset}))
+    )
     model = lower(program)
     onnx.checker.check_model(model, full_check=True)
     for binding in ({"B": 2, "S": 5}, {"B": 9, "S": 1}, {"B": 1, "S": 8}):
@@ -191,13 +195,12 @@ def test_numbers_of_one_place_or_several_and_of_another_type() -> None:
 def test_a_dim_of_an_opaque_result_is_read_from_it_and_keeps_its_node() -> None:
     found = make(OPAQUE, (x_of(6),), {"domain": "", "name": "NonZero", "payload": b"", "results": (tensor(I64, 1, dims.symbol("d0")),)})
     count = make("builtin.dims", (), {"dims": (dims.symbol("d0"),), "type": TensorType(I64, (1,))})
-    source = {"introduces": {"d0": found}}
-    model = lower(Program((x_of(6),), (("y", count),), None, source))
+    model = lower(Program((x_of(6),), (("y", count),), introduces={"d0": found}))
     assert Counter(node.op_type for node in model.graph.node)["NonZero"] == 1
     y = Session(model.SerializeToString()).run({"x": np.array([0, 1, 0, 2, 3, 0], np.float32)})["y"]
     assert y.tolist() == [3]
     with pytest.raises(CosetError, match="no value of the program has the dim"):
-        lower(Program((x_of(6),), (("y", count),), None, {}))
+        lower(Program((x_of(6),), (("y", count),)))
 
 
 def test_outputs_that_are_inputs_constants_or_twice_the_same() -> None:
@@ -231,13 +234,10 @@ def test_the_version_is_raised_where_a_term_needs_it() -> None:
 
 def test_the_version_stays_where_an_opaque_node_has_another_meaning_above() -> None:
     hard = make(OPAQUE, (x_of(3, 4, 5),), {"domain": "", "name": "Softmax", "payload": b"", "results": (tensor(F32, 3, 4, 5),)})
-    source = {
-        "format": "onnx",
-        "opsets": {"": 11},
-        "model": onnx.ModelProto(ir_version=7, graph=onnx.GraphProto(name="g")).SerializeToString(),
-    }
+    header = onnx.ModelProto(ir_version=7, graph=onnx.GraphProto(name="g")).SerializeToString()
+    source = ProgramSource(origin=OnnxOrigin(header, {"": 11}))
     bits = make("stablehlo.not", (make("stablehlo.convert", (hard,), {"dtype": I64}),))
-    program = Program((x_of(3, 4, 5),), (("y", bits),), None, source)
+    program = Program((x_of(3, 4, 5),), (("y", bits),), source=source)
     assert highest_opset(program) == 12
     with pytest.raises(CosetError, match="version 18"):
         lower(program)
@@ -276,5 +276,5 @@ def test_what_has_no_kernels_is_told_where_to_go() -> None:
     """The help spoke of a target that finds the op illegal."""
     x = input_term("x", TensorType(DTYPES["bf16"], (2, 3)))
     with pytest.raises(CosetError, match="no kernels are counted on for bf16") as raised:
-        lower(Program((x,), (("y", make("stablehlo.add", (x, x))),), None, {}))
+        lower(Program((x,), (("y", make("stablehlo.add", (x, x))),)))
     assert raised.value.help is not None and "coset lower" in raised.value.help

@@ -15,12 +15,13 @@ import pytest
 from benchmarks import models, onnx_cases
 from coset.dialects.hub.terms import broadcast, dot, transpose
 from coset.frontends.onnx.model import import_model
+from coset.ir.builtin import OPAQUE
 from coset.ir.dims import multiply, symbol
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import input_term, make
-from coset.ir.types import F32, TensorType
+from coset.ir.types import F32, ForeignType, TensorType
 from coset.lowering.kernels.kernel import Library, Plan, reads, writes
 from coset.lowering.kernels.memory import ALIGNMENT, buffer_bytes, lifetimes, shared
 from coset.lowering.kernels.needs import needs_of
@@ -214,6 +215,15 @@ def test_what_kernels_do_not_compute_is_a_library_s() -> None:
     assert len(found.kernels) == 3
     (expected,) = evaluate_program(program, feeds)
     np.testing.assert_allclose(run(found, feeds)["y0"], expected, rtol=1e-6, atol=1e-6)
+
+
+def test_what_is_no_tensor_has_no_buffer() -> None:
+    """A sequence that is given or returned: what takes it otherwise is planned."""
+    sequence, x = input_term("s", ForeignType("onnx", b"")), input_term("x", TensorType(F32, (4,)))
+    made = make(OPAQUE, (x,), {"domain": "", "name": "SequenceConstruct", "payload": b"", "results": (ForeignType("onnx", b""),)})
+    for program, what in ((Program((sequence,), ()), "input `s`"), (Program((x,), (("y", made),)), "output `y`")):
+        with pytest.raises(CosetError, match=f"the {what} is onnx value, no tensor"):
+            plan(program)
 
 
 def test_a_dim_that_no_input_has_alone_is_refused() -> None:

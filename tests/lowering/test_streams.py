@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from coset.dialects.hub.terms import dot
-from coset.ir.dims import add, evaluate, mod, symbols
+from coset.ir.dims import add, evaluate, mod, symbol, symbols
 from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make
@@ -252,7 +252,9 @@ def test_plans_whose_order_is_more_stay_in_turn() -> None:
     first = whole.kernels[0]
     sized = replace(whole, symbols={"n": (writes(first)[0], 0)})
     assert beside(sized, launches, most=4, wait=WAIT) is None
-    inputs = replace(whole, symbols={"n": (whole.inputs[0][1], 0)})
+    given = whole.buffers[whole.inputs[0][1]]
+    given = replace(given, shape=(symbol("n"), *given.shape[1:]))
+    inputs = replace(whole, buffers={**whole.buffers, given.name: given}, symbols={"n": (given.name, 0)})
     assert beside(inputs, launches, most=4, wait=WAIT) is not None
     x = input_term("x", TensorType(F32, (4, 4)))
     for term in (make("stablehlo.create_token", (), {}), make("stablehlo.collective_permute", (x,), {"source_target_pairs": ((0, 1),)})):

@@ -185,7 +185,7 @@ def _summed(row: Loop, column: Loop) -> Rows:
     from coset.lowering.kernels.kernel import ColumnFold, Result
 
     fold = ColumnFold("total", "add", Load("x", (row.index, column.index), F32), F32)
-    return Rows("summed", (row,), (column,), (fold,), (Store("y", (row.index,), Result("total", F32)),), (), ("reduce",))
+    return Rows("summed", (row,), (column,), (fold,), (Store("y", (row.index,), Result("total", F32)),), (), terms=("reduce",))
 
 
 # ---------------------------------------------------------------- what they are

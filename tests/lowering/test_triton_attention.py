@@ -61,7 +61,9 @@ def drawn(seed: int) -> tuple[Drawing, Attention]:
         mean = ScalarOp(get_op("stablehlo.add"), (mean, drawing.scalar(accumulator, (*batch, *m, *n), 1, [])), accumulator)
     stores = (drawing.store(mean, (*batch, *m, *n)),)
     safe = drawing.chance(0.3)
-    kernel = Attention(f"k{seed}", batch, m, n, keys, k, query, key, score, value, accumulator, accumulator, safe, None, stores, ("drawn",))
+    kernel = Attention(
+        f"k{seed}", batch, m, n, keys, k, query, key, score, value, accumulator, accumulator, safe, None, stores, terms=("drawn",)
+    )
     return drawing, kernel
 
 

@@ -134,7 +134,7 @@ def drawn(seed: int, kinds: tuple[DType, ...] = KINDS) -> tuple[Drawing, Product
     resident = int(draw.integers(0, 3)) if splits == 1 and isinstance(k.extent, int) else 0
     tile = (int(draw.choice([16, 32])), int(draw.choice([16, 32, 64])), int(draw.choice([16, 32])))
     choice = chosen(*tile, splits=splits, resident=resident, parts=int(draw.choice([1, 2, 4])))
-    return drawing, Product(f"k{seed}", batch, (m,), (n,), (k,), lhs, rhs, accumulator, stores, ("drawn",)), choice
+    return drawing, Product(f"k{seed}", batch, (m,), (n,), (k,), lhs, rhs, accumulator, stores, terms=("drawn",)), choice
 
 
 @pytest.mark.parametrize("batch", sampled(range(11)))
@@ -544,7 +544,7 @@ def linear(m: Dim, n: int, k: int) -> tuple[Product, Plan]:
     )
     value = apply("stablehlo.add", gelu, apply("stablehlo.convert", Load("r", (rows.index, columns.index), F16)))
     store = Store("y", (rows.index, columns.index), apply("stablehlo.convert", value, dtype=F16))
-    kernel = Product("linear", (), (rows,), (columns,), (depth,), x, w, F32, (store,), ("dot_general, add, gelu, add",))
+    kernel = Product("linear", (), (rows,), (columns,), (depth,), x, w, F32, (store,), terms=("dot_general, add, gelu, add",))
     shapes: dict[str, tuple[Dim, ...]] = {"x": (m, k), "w": (n, k), "b": (n,), "r": (m, n), "y": (m, n)}
     return kernel, Plan({name: Buffer(name, F16, shape, "input") for name, shape in shapes.items()}, (kernel,), (), ())
 

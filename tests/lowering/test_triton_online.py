@@ -39,7 +39,7 @@ def variance(rows: Dim, columns: Dim, dtype: DType) -> tuple[Rows, Plan]:
     x = Load("x", (i.index, j.index), dtype)
     off = apply("subtract", x, apply("multiply", Result("total", dtype), ScalarConstant(0.0009765625, dtype), dtype=dtype), dtype=dtype)
     folds = ColumnFold("total", "add", x, dtype), ColumnFold("squares", "add", apply("multiply", off, off, dtype=dtype), dtype)
-    kernel = Rows("variance", (i,), (j,), folds, (Store("y", (i.index,), Result("squares", dtype)),), (), ("reduce",))
+    kernel = Rows("variance", (i,), (j,), folds, (Store("y", (i.index,), Result("squares", dtype)),), (), terms=("reduce",))
     base = softmax(rows, columns, dtype)[1].buffers
     return kernel, Plan({"x": base["x"], "y": replace(base["y"], shape=(rows,))}, (kernel,), (), ())
 

@@ -28,7 +28,7 @@ def drawn(seed: int) -> tuple[Drawing, Pointwise]:
     seen: list[Scalar] = []
     values = [drawing.scalar(drawing.dtype(), loops, int(drawing.draw.integers(0, 4)), seen) for _ in range(1 + seed % 3)]
     stores = [drawing.store(value, loops) for value in values]
-    return drawing, Pointwise(f"k{seed}", loops, tuple(stores), ("drawn",))
+    return drawing, Pointwise(f"k{seed}", loops, tuple(stores), terms=("drawn",))
 
 
 @pytest.mark.parametrize("batch", sampled(range(10)))
@@ -50,7 +50,7 @@ def chain(dtype_name: str, extent: int) -> tuple[Pointwise, dict[str, Buffer]]:
     value = ScalarOp(get_op("stablehlo.subtract"), (product, x), dtype)
     roles = {"x": "input", "y": "input", "z": "output"}
     buffers = {name: Buffer(name, dtype, (extent,), role) for name, role in roles.items()}
-    return Pointwise("chain", (loop,), (Store("z", (loop.index,), value),), ("add", "multiply", "subtract")), buffers
+    return Pointwise("chain", (loop,), (Store("z", (loop.index,), value),), terms=("add", "multiply", "subtract")), buffers
 
 
 @pytest.mark.parametrize("dtype", [F16, BF16])
@@ -83,7 +83,7 @@ def test_ragged_edges(extent: int, interpreter: Runner) -> None:
 def transposed(rows: object, columns: object) -> tuple[Pointwise, Plan]:
     i, j = Loop("loop:i", rows), Loop("loop:j", columns)  # type: ignore[arg-type]
     value = Load("x", (j.index, i.index), I32)
-    kernel = Pointwise("transposed", (i, j), (Store("y", (i.index, j.index), value),), ("transpose",))
+    kernel = Pointwise("transposed", (i, j), (Store("y", (i.index, j.index), value),), terms=("transpose",))
     shapes = {"x": (j.extent, i.extent), "y": (i.extent, j.extent)}
     return kernel, Plan({name: Buffer(name, I32, shape, "input") for name, shape in shapes.items()}, (kernel,), (), ())
 
@@ -104,7 +104,7 @@ def test_a_permutation_of_four_dims(interpreter: Runner) -> None:
     x = Load("x", (b.index, c.index, h.index, w.index), F32)
     value = ScalarOp(get_op("stablehlo.add"), (x, Load("bias", (c.index,), F32)), F32)
     store = Store("y", (b.index, h.index, w.index, c.index), value)
-    kernel = Pointwise("permuted", (b, h, w, c), (store,), ("transpose", "add"))
+    kernel = Pointwise("permuted", (b, h, w, c), (store,), terms=("transpose", "add"))
     shapes = {"x": (2, 33, 5, 7), "bias": (33,), "y": (2, 5, 7, 33)}
     plan = Plan({name: Buffer(name, F32, shape, "input") for name, shape in shapes.items()}, (kernel,), (), ())
     assert "BLOCK_ROWS" in emit(kernel, plan).source
@@ -129,7 +129,7 @@ def test_sizes_decide_the_width_of_offsets() -> None:
 def test_joined_loops_need_no_quotients() -> None:
     i, j = Loop("loop:i", 12), Loop("loop:j", 50)
     x = Load("x", (i.index, j.index), F32)
-    kernel = Pointwise("copy", (i, j), (Store("y", (i.index, j.index), x),), ("copy",))
+    kernel = Pointwise("copy", (i, j), (Store("y", (i.index, j.index), x),), terms=("copy",))
     plan = Plan({name: Buffer(name, F32, (12, 50), "input") for name in "xy"}, (kernel,), (), ())
     source = emit(kernel, plan).source
     assert "//" not in source and "%" not in source

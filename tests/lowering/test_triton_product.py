@@ -54,7 +54,7 @@ def drawn(seed: int, kinds: tuple[DType, ...] = KINDS) -> tuple[Drawing, Product
     stores = [drawing.store(result, (*batch, *m, *n))]
     if drawing.chance(0.3):
         stores.append(drawing.store(drawing.scalar(drawing.dtype(), (*batch, *m, *n), 2, seen), (*batch, *m, *n)))
-    return drawing, Product(f"k{seed}", batch, m, n, k, lhs, rhs, accumulator, tuple(stores), ("drawn",))
+    return drawing, Product(f"k{seed}", batch, m, n, k, lhs, rhs, accumulator, tuple(stores), terms=("drawn",))
 
 
 @pytest.mark.parametrize("batch", sampled(range(10)))
@@ -77,7 +77,7 @@ def matmul(m: Dim, n: Dim, k: Dim, dtype: DType, *, result: DType | None = None)
     total: Scalar = Result("sum", accumulator)
     total = total if result is accumulator else ScalarOp(get_op("stablehlo.convert"), (total,), result, (("dtype", result),))
     stores = (Store("y", (rows.index, columns.index), total),)
-    kernel = Product("matmul", (), (rows,), (columns,), (depth,), x, w, accumulator, stores, ("dot_general",))
+    kernel = Product("matmul", (), (rows,), (columns,), (depth,), x, w, accumulator, stores, terms=("dot_general",))
     shapes = {"x": ((m, k), dtype), "w": ((k, n), dtype), "y": ((m, n), result)}
     return kernel, Plan({name: Buffer(name, kind, shape, "input") for name, (shape, kind) in shapes.items()}, (kernel,), (), ())
 
@@ -142,7 +142,7 @@ def test_dequantized_weights_with_bias_and_activation(interpreter: Runner) -> No
     total = apply("add", Result("sum", F32), Load("b", (n.index,), F32), dtype=F32)
     value = apply("convert", apply("maximum", total, ScalarConstant(0.0, F32), dtype=F32), dtype=F16)
     x = Load("x", (m.index, k.index), F16)
-    kernel = Product("linear", (), (m,), (n,), (k,), x, scaled, F32, (Store("y", (m.index, n.index), value),), ("dot_general",))
+    kernel = Product("linear", (), (m,), (n,), (k,), x, scaled, F32, (Store("y", (m.index, n.index), value),), terms=("dot_general",))
     shapes = {"x": ((19, 50), F16), "q": ((35, 50), I8), "scale": ((35,), F16), "b": ((35,), F32), "y": ((19, 35), F16)}
     plan = Plan({name: Buffer(name, kind, shape, "input") for name, (shape, kind) in shapes.items()}, (kernel,), (), ())
     draw = np.random.default_rng(9)

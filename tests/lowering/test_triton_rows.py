@@ -57,7 +57,7 @@ def drawn(seed: int) -> tuple[Drawing, Rows]:
     row_stores = [drawing.store(drawing.scalar(once[-1].dtype, rows, 1, once), rows) for _ in range(int(draw.integers(0, 3)))]
     element_stores = [drawing.store(drawing.scalar(drawing.dtype(), (*rows, *columns), 2, seen), (*rows, *columns))
                       for _ in range(int(draw.integers(not row_stores, 2)))]  # fmt: skip
-    return drawing, Rows(f"k{seed}", rows, columns, tuple(folds), tuple(row_stores), tuple(element_stores), ("drawn",))
+    return drawing, Rows(f"k{seed}", rows, columns, tuple(folds), tuple(row_stores), tuple(element_stores), terms=("drawn",))
 
 
 @pytest.mark.parametrize("batch", sampled(range(10)))
@@ -98,7 +98,7 @@ def softmax(rows: Dim, columns: Dim, dtype: DType = F32) -> tuple[Rows, Plan]:
     share = apply("divide", raised, Result("total", F32))
     share = share if dtype is F32 else apply("convert", share, dtype=dtype)
     folds = ColumnFold("top", "maximum", x, F32), ColumnFold("total", "add", raised, F32)
-    kernel = Rows("softmax", (i,), (j,), folds, (), (Store("y", (i.index, j.index), share),), ("softmax",))
+    kernel = Rows("softmax", (i,), (j,), folds, (), (Store("y", (i.index, j.index), share),), terms=("softmax",))
     return kernel, Plan({name: Buffer(name, dtype, (rows, columns), "input") for name in "xy"}, (kernel,), (), ())
 
 
@@ -111,7 +111,7 @@ def layer_norm(rows: Dim, columns: int) -> tuple[Rows, Plan]:
     spread = apply("add", apply("divide", Result("squares", F32), ScalarConstant(float(columns), F32)), ScalarConstant(1e-5, F32))
     scaled = apply("multiply", apply("multiply", off, apply("rsqrt", spread)), Load("w", (j.index,), F32))
     stores = (Store("mean", (i.index,), mean),), (Store("y", (i.index, j.index), apply("add", scaled, Load("b", (j.index,), F32))),)
-    kernel = Rows("layer_norm", (i,), (j,), folds, *stores, ("layer_norm",))
+    kernel = Rows("layer_norm", (i,), (j,), folds, *stores, terms=("layer_norm",))
     shapes: dict[str, tuple[Dim, ...]] = {"x": (rows, columns), "y": (rows, columns), "w": (columns,), "b": (columns,), "mean": (rows,)}
     return kernel, Plan({name: Buffer(name, F32, shape, "input") for name, shape in shapes.items()}, (kernel,), (), ())
 
@@ -153,7 +153,7 @@ def test_what_is_not_finite(combiner: str, columns: int, interpreter: Runner) ->
     x[0, 3], x[1, 2], x[2, 1], x[3, :], x[4, :], x[5, ::2] = np.nan, np.inf, -np.inf, -0.0, np.nan, -0.0
     x[5, 1::2], x[6, :] = 0.0, -np.inf
     fold = ColumnFold("folded", combiner, Load("x", (i.index, j.index), F32), F32)
-    kernel = Rows("fold", (i,), (j,), (fold,), (Store("y", (i.index,), Result("folded", F32)),), (), (combiner,))
+    kernel = Rows("fold", (i,), (j,), (fold,), (Store("y", (i.index,), Result("folded", F32)),), (), terms=(combiner,))
     plan = Plan({"x": Buffer("x", F32, (8, columns), "input"), "y": Buffer("y", F32, (8,), "output")}, (kernel,), (), ())
     found, expected = run(kernel, plan, {"x": x}, {}, interpreter)["y"]
     assert_equal(found, expected, F32)
@@ -169,7 +169,7 @@ def test_empty_and_long_rows(dtype: str, combiner: str, columns: int, interprete
     kind = DTYPES[dtype]
     i, j = Loop("loop:i", 3), Loop("loop:j", columns)
     fold = ColumnFold("folded", combiner, Load("x", (i.index, j.index), kind), kind)
-    kernel = Rows("fold", (i,), (j,), (fold,), (Store("y", (i.index,), Result("folded", kind)),), (), (combiner,))
+    kernel = Rows("fold", (i,), (j,), (fold,), (Store("y", (i.index,), Result("folded", kind)),), (), terms=(combiner,))
     plan = Plan({"x": Buffer("x", kind, (3, columns), "input"), "y": Buffer("y", kind, (3,), "output")}, (kernel,), (), ())
     draw = np.random.default_rng(6)
     x = draw.integers(0, 2 if kind is BOOL else 100, (3, columns)).astype(kind.numpy)
@@ -182,7 +182,7 @@ def test_columns_that_are_far_apart(rows: int, columns: int, interpreter: Runner
     """A fold over the first dim: neighbours in memory are rows, so tiles have many of them."""
     i, j = Loop("loop:i", rows), Loop("loop:j", columns)
     fold = ColumnFold("total", "add", Load("x", (j.index, i.index), F32), F32)
-    kernel = Rows("sums", (i,), (j,), (fold,), (Store("y", (i.index,), Result("total", F32)),), (), ("reduce",))
+    kernel = Rows("sums", (i,), (j,), (fold,), (Store("y", (i.index,), Result("total", F32)),), (), terms=("reduce",))
     plan = Plan({"x": Buffer("x", F32, (columns, rows), "input"), "y": Buffer("y", F32, (rows,), "output")}, (kernel,), (), ())
     (launch,) = emit(kernel, plan).launches
     assert columns == 1 or dict(launch.constexprs)["BLOCK_ROWS"] >= min(rows, 4)
@@ -198,7 +198,7 @@ def test_argmax(interpreter: Runner) -> None:
     is_top = apply("compare", x, Result("top", I32), dtype=BOOL, direction="EQ")
     place = apply("select", is_top, IndexValue(j.index, I32), ScalarConstant(23, I32), dtype=I32)
     folds = ColumnFold("top", "maximum", x, I32), ColumnFold("place", "minimum", place, I32)
-    kernel = Rows("argmax", (i,), (j,), folds, (Store("y", (i.index,), Result("place", I32)),), (), ("argmax",))
+    kernel = Rows("argmax", (i,), (j,), folds, (Store("y", (i.index,), Result("place", I32)),), (), terms=("argmax",))
     plan = Plan({"x": Buffer("x", I32, (11, 23), "input"), "y": Buffer("y", I32, (11,), "output")}, (kernel,), (), ())
     values = np.random.default_rng(3).integers(-5, 5, (11, 23)).astype(np.int32)
     found, expected = run(kernel, plan, {"x": values}, {}, interpreter)["y"]

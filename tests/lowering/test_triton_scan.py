@@ -49,7 +49,7 @@ def drawn(seed: int) -> tuple[Drawing, Scan]:
     stores = [drawing.store(result, (*rows, column))]
     if drawing.chance(0.3):
         stores.append(drawing.store(drawing.scalar(drawing.dtype(), (*rows, column), 2, seen), (*rows, column)))
-    return drawing, Scan(f"k{seed}", rows, column, value, combiner, wide(dtype), tuple(stores), ("drawn",))
+    return drawing, Scan(f"k{seed}", rows, column, value, combiner, wide(dtype), tuple(stores), terms=("drawn",))
 
 
 @pytest.mark.parametrize("batch", sampled(range(8)))

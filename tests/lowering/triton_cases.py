@@ -11,7 +11,7 @@ from coset.backends.triton_runtime import Runner
 from coset.ir.dims import evaluate
 from coset.ir.types import DType
 from coset.lowering.kernels.addresses import span, strides_of
-from coset.lowering.kernels.kernel import Buffer, Plan, Pointwise, Product, Rows, reads, writes
+from coset.lowering.kernels.kernel import Buffer, Computed, Plan, reads, writes
 from coset.lowering.package.safetensors import stored_array
 from coset.lowering.planning.packing import packed_pieces
 from coset.lowering.triton.source import EmitOptions, emit, kernel_source
@@ -50,7 +50,7 @@ def elements(memory: Array, shape: tuple[int, ...], steps: tuple[int, ...]) -> A
     return np.lib.stride_tricks.as_strided(bits_of(memory), shape, steps)
 
 
-def run(kernel: Pointwise | Rows | Product, plan: Plan, values: Mapping[str, Array], binding: Mapping[str, int], interpreter: Runner,
+def run(kernel: Computed, plan: Plan, values: Mapping[str, Array], binding: Mapping[str, int], interpreter: Runner,
         options: EmitOptions | None = None) -> dict[str, tuple[Array, Array]]:  # fmt: skip
     """What Triton's interpreter makes of each buffer that the kernel writes, and what NumPy makes of it. Memory that is no element of a
     buffer keeps its poison, or this fails."""

@@ -16,6 +16,7 @@ import coset.dialects
 from coset.ir.registry import all_ops
 from coset.prove.conditions import unconditional
 from coset.rules import cache, definition, definition_rules, elaborated, library
+from coset.rules.elaborated import ROOT, comes_with_coset
 from coset.rules.equation import Compiled
 from coset.rules.library import DEFAULT, load, rule_files
 from coset.rules.rule import Rule
@@ -139,3 +140,12 @@ def test_a_second_process_has_the_rules_of_the_first(folder: Path) -> None:
     )
     assert first.stdout == second.stdout
     assert "ort.SelfAttention.recognise" in first.stdout, "what only the library speaks of is there"
+
+
+def test_every_rule_file_of_the_repository_comes_with_coset_and_no_other(tmp_path: Path) -> None:
+    """By whichever link it is found, as a file and as its folder."""
+    own = [*(ROOT / "rules" / "library").glob("*.rules"), *(ROOT / "dialects").glob("*/*.rules")]
+    linked = [ROOT / "coset" / path.relative_to(ROOT) for path in own]
+    assert len(own) > 20 and all(comes_with_coset(path) and comes_with_coset(path.parent) for path in (*own, *linked))
+    others = [tmp_path / "library" / "mine.rules", ROOT / "rules" / "mine.rules", ROOT / "tests" / "rules" / "samples.rules"]
+    assert not any(comes_with_coset(path) for path in others)

@@ -40,7 +40,14 @@ FOLDER = Path(__file__).parent
 SOURCES = FOLDER.parents[1] / "rules"
 REWRITE = "COSET_REWRITE_GOLDENS"
 MARK = "\n# ---------------------------------------------------------------- messages\n"
-UNREADABLE = {"kernel_target", "syntax_sign", "syntax_character", "syntax_end", "syntax_text"}  # what cannot be parsed is not formatted
+UNREADABLE = {
+    "kernel_target",
+    "syntax_arrow",
+    "syntax_sign",
+    "syntax_character",
+    "syntax_end",
+    "syntax_text",
+}  # what cannot be parsed is not formatted
 TRIAL = ".trial"  # the family of what tests a definition
 IN_PYTHON = {"spelled.py", "written.py"}  # mistakes of calls: tests/rules/test_written.py
 

@@ -1,0 +1,27 @@
+"""Arguments of the public functions: one of another type is told by its name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def required(name: str, value: Any, *types: type, says: str | None = None) -> None:
+    """Nothing for a value of one of the types; `says` is what they are called together.
+
+    Raises:
+        TypeError: the value has another type.
+    """
+    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+        wanted = says or " or ".join(each.__name__ for each in types)
+        raise TypeError(f"`{name}` must be {wanted}, not {type(value).__name__}")
+
+
+def typed(**given: tuple[Any, ...]) -> None:
+    """Nothing where each value, the first of its tuple, has one of the types behind it; None may stand for any that is not `bool`.
+
+    Raises:
+        TypeError: as `required`.
+    """
+    for name, (value, *types) in given.items():
+        if value is not None or bool in types:
+            required(name, value, *types)

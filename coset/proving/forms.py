@@ -1,0 +1,128 @@
+"""Two programs by the normal forms of the prover of rules: equal for all inputs and all sizes, without a step between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from coset.comparing.infinities import REORDERED
+from coset.comparing.weights import NARROW
+from coset.ir.dims import symbols
+from coset.ir.errors import CosetError
+from coset.ir.evaluate import evaluate
+from coset.ir.program import Program, tensors_in
+from coset.ir.specialized import specialized
+from coset.ir.term import INPUT, Term, topological
+from coset.prove.deadline import Late, Time, until
+from coset.prove.equal import Open, Sense, compare
+from coset.prove.kernel import weakest
+from coset.prove.opened import reached
+from coset.prove.sample import ELEMENTS, kinds_of, promised_difference, thresholds_of
+from coset.prove.values import RANGE, draw
+from coset.proving.constants import Goal
+from coset.rules.definition import evaluate_defined
+from coset.rules.elaborate import numerics_of
+from coset.rules.equation import EXCEPTIONS, Numerics
+from coset.rules.ranges import class_of
+from coset.rules.rule import permitted
+
+MOST_TERMS = 400  # of both programs: forms grow faster than programs
+SECONDS = 10.0  # of the processor
+
+
+@dataclass(frozen=True)
+class ByForms:
+    """That two programs have one normal form: `solver` says whether Z3 was needed, `bits` whether every bit is the same."""
+
+    solver: bool
+    bits: bool
+
+
+def by_forms(before: Program, after: Program, numerics: str, seconds: float) -> ByForms | None:
+    """Whether the outputs of two programs by content, one by one, have the same forms: bit by bit, or where `numerics` allow it over the
+    real numbers; None where that is not seen in `seconds` of the processor. Effects and foreign ops have no forms, and a definition that
+    promises less than `numerics` is not opened.
+
+    Forms over the real numbers speak of neither range nor precision, nor of infinities. So for `reassociates` no float may be narrow, and
+    draws at small sizes must keep the promise, as the draws of a rule do.
+    """
+    goals = list(zip(before.roots, after.roots, strict=True))
+    terms = list(topological([*before.roots, *after.roots]))
+    if len(terms) > MOST_TERMS or before.effects is not None or after.effects is not None or not all(map(_has_forms, terms)):
+        return None
+    if any(one.type != other.type for one, other in goals):
+        return None
+    time, promises = Time.of(min(seconds, SECONDS)), _promises(terms)
+    found = _compared(goals, Sense(False), time.share(1 / 4)) if permitted(weakest(promises), "exact") else None
+    if found is not None or numerics == "exact" or not permitted(weakest(promises), numerics):
+        return found
+    strict = numerics == "reassociates"
+    if strict and any(class_of(type.dtype) in NARROW for term in terms for type in tensors_in(term.type)):
+        return None
+    found = _compared(goals, Sense(True, strict, frozenset() if strict else frozenset(EXCEPTIONS), rounds=strict), time)
+    return found if found is None or not strict or keeps_promise(goals, Numerics(numerics, REORDERED)) else None
+
+
+def _promises(terms: Sequence[Term]) -> list[Numerics]:
+    """What the definitions promise that may be opened on the way: those of the ops, and of the ops that these are made of."""
+    clauses = [clause for own in reached({term.op for term in terms}) for clause in own.entry.clauses]
+    return [Numerics("exact"), *(numerics_of(clause.promise) for clause in clauses)]
+
+
+def keeps_promise(goals: Sequence[Goal], numerics: Numerics) -> bool:
+    """Whether the second term of each goal keeps what is promised of the first on drawn inputs of every kind, with small numbers for free
+    dims; False where operands are too large to look at."""
+    names = sorted(
+        {
+            name
+            for goal in goals
+            for term in topological(goal)
+            for type in tensors_in(term.type)
+            for dim in type.shape or ()
+            for name in symbols(dim)
+        }
+    )
+    for first in (2, 3):
+        sizes = {name: first + number % 3 for number, name in enumerate(names)}
+        try:
+            pairs = [tuple(specialized(goal, sizes)) for goal in goals]
+        except CosetError:
+            return False
+        if not all(_keeps((one, other), numerics, first) for one, other in pairs):
+            return False
+    return True
+
+
+def _keeps(pair: tuple[Term, Term], numerics: Numerics, seed: int) -> bool:
+    inputs = {term.attribute("name"): term.tensor for term in topological(pair) if term.op is INPUT}
+    if any(type.static is None or prod(type.static) > ELEMENTS for type in inputs.values()):
+        return False
+    generator, thresholds = np.random.default_rng(seed), thresholds_of(pair)
+    for kind in kinds_of(numerics):
+        if kind == RANGE:  # of which growth speaks, and the comparison of the programs
+            continue
+        feed = {name: draw(generator, type.dtype, type.static or (), kind, thresholds) for name, type in inputs.items()}
+        try:
+            with np.errstate(all="ignore"):
+                left, right = (np.asarray(value) for value in evaluate(pair, feed, fallback=evaluate_defined))
+                if promised_difference(numerics, pair, feed, (left, right), kind) is not None:
+                    return False
+        except CosetError:
+            return False
+    return True
+
+
+def _compared(goals: list[tuple[Term, Term]], sense: Sense, time: Time) -> ByForms | None:
+    try:
+        with until(time):
+            shown = [compare(one, other, sense) for one, other in goals]
+    except (Open, Late):
+        return None
+    return ByForms(any(each.solver for each in shown), not sense.real)
+
+
+def _has_forms(term: Term) -> bool:
+    return not term.op.has("foreign") and all(type.shape is not None for type in tensors_in(term.type))
