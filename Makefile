@@ -24,8 +24,9 @@ help: ## what can be made
 demo: $(VENV)/.demo ## optimize a trained network that a package ships, check it, time it
 	$(BIN)/python examples/trained_model.py
 
-test: $(VENV)/.test lint check ## what must hold: format, lint, types, rules, tests that are not slow (15 minutes on two cores)
-	$(BIN)/python -m pytest -n auto -m "not slow"
+test: $(VENV)/.test lint check ## what must hold: format, lint, types, rules, tests that are not slow (on two cores)
+	$(BIN)/python -m pytest -n auto --torch=none -m "not slow"
+	$(BIN)/python -m pytest -n auto --torch=only -m "not slow"
 
 tiny: $(VENV)/.test ## a look at each layer, in under half a minute
 	$(BIN)/python -m pytest -q -n auto -m "not slow" $(TINY)
@@ -34,7 +35,8 @@ near: $(VENV)/.test ## the tests whose imports reach what differs from BASE (HEA
 	$(BIN)/python -m tests.near $(BASE) | xargs $(BIN)/python -m pytest -q -n auto -m "not slow"
 
 slow: $(VENV)/.test ## the tests that take long; CI runs them too
-	$(BIN)/python -m pytest -n auto -m slow
+	$(BIN)/python -m pytest -n auto --torch=none -m slow
+	$(BIN)/python -m pytest -n auto --torch=only -m slow
 
 wheel: ## build an sdist and a wheel, install the wheel elsewhere, and use it as a user does
 	.ci/wheel

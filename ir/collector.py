@@ -6,6 +6,15 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+_seen: list[bool] = []  # not empty where objects had been set apart when that was asked
+
+
+def is_anything_set_apart() -> bool:
+    """Whether objects had been set apart (`gc.freeze`) before. Not asked again when it was so: to count many takes 0.2 s."""
+    if not _seen and gc.get_freeze_count():
+        _seen.append(True)
+    return bool(_seen)
+
 
 @contextmanager
 def no_collection() -> Iterator[None]:
@@ -18,7 +27,7 @@ def no_collection() -> Iterator[None]:
         yield
     finally:
         if collecting:
-            if not gc.get_freeze_count():  # what was set apart before stays apart
+            if not is_anything_set_apart():  # what was set apart before stays apart
                 gc.freeze()
                 gc.unfreeze()  # into the oldest generation, with nothing counted as new
             gc.enable()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache
 from typing import Union
 
 from coset.ir.errors import CosetError, UnboundDim
@@ -56,6 +56,7 @@ Dim = Union[int, Poly]
 Shape = tuple[Dim, ...]
 
 
+@lru_cache(maxsize=4096)
 def symbol(name: str) -> Poly:
     """The dim that is the symbol `name`; any text that is an identifier, else CosetError."""
     if not re.fullmatch(r"[A-Za-z_][\w.:/@-]*", name):
@@ -67,12 +68,15 @@ def _terms(dim: Dim) -> dict[Monomial, int]:
     return dict(dim.terms) if isinstance(dim, Poly) else ({(): dim} if dim else {})
 
 
-def _canonical(terms: Mapping[Monomial, int]) -> Dim:
+def canonical(terms: Mapping[Monomial, int]) -> Dim:
+    """The dim that is the sum of these monomials times their numbers."""
     kept = {m: c for m, c in terms.items() if c}
     if not kept:
         return 0
     if len(kept) == 1 and () in kept:
         return kept[()]
+    if len(kept) == 1:
+        return Poly(tuple(kept.items()))
     return Poly(tuple(sorted(kept.items(), key=lambda item: (-len(item[0]), [str(a) for a in item[0]]))))
 
 
@@ -80,22 +84,37 @@ def add(a: Dim, b: Dim) -> Dim:
     """a + b."""
     if isinstance(a, int) and isinstance(b, int):
         return a + b
+    if isinstance(a, int) and not a:
+        return b
+    if isinstance(b, int) and not b:
+        return a
     terms = _terms(a)
     for monomial, coefficient in _terms(b).items():
         terms[monomial] = terms.get(monomial, 0) + coefficient
-    return _canonical(terms)
+    return canonical(terms)
 
 
 def multiply(a: Dim, b: Dim) -> Dim:
     """a * b."""
     if isinstance(a, int) and isinstance(b, int):
         return a * b
+    if isinstance(a, int) and isinstance(b, Poly):
+        return _scaled(b, a)
+    if isinstance(b, int) and isinstance(a, Poly):
+        return _scaled(a, b)
     terms: dict[Monomial, int] = {}
     for m1, c1 in _terms(a).items():
         for m2, c2 in _terms(b).items():
             monomial = tuple(sorted(m1 + m2, key=str))
             terms[monomial] = terms.get(monomial, 0) + c1 * c2
-    return _canonical(terms)
+    return canonical(terms)
+
+
+def _scaled(dim: Poly, by: int) -> Dim:
+    """`dim * by`; its monomials stay in their order."""
+    if by == 1:
+        return dim
+    return Poly(tuple((monomial, coefficient * by) for monomial, coefficient in dim.terms)) if by else 0
 
 
 def subtract(a: Dim, b: Dim) -> Dim:
@@ -129,7 +148,7 @@ def divide_exactly(a: Dim, b: Dim) -> Dim | None:
         if c % coefficient:
             return None
         quotient[tuple(rest)] = c // coefficient
-    return _canonical(quotient)
+    return canonical(quotient)
 
 
 def floordiv(a: Dim, b: Dim) -> Dim:
@@ -139,7 +158,7 @@ def floordiv(a: Dim, b: Dim) -> Dim:
     if isinstance(b, int) and b != 0:
         whole = {m: c // b for m, c in _terms(a).items() if c % b == 0 and m}
         if whole:  # (b*q + r) // b = q + r // b, whatever r is
-            quotient = _canonical(whole)
+            quotient = canonical(whole)
             rest = subtract(a, multiply(b, quotient))
             return add(quotient, floordiv(rest, b))
     exact = divide_exactly(a, b)
@@ -163,7 +182,7 @@ def _residue(a: Dim, b: int) -> Dim:
     total: Dim = 0
     for monomial, coefficient in terms.items() if rests else ():
         least = coefficient % abs(b)
-        total = add(total, multiply(least, rests[monomial]) if monomial in rests else _canonical({monomial: least}))
+        total = add(total, multiply(least, rests[monomial]) if monomial in rests else canonical({monomial: least}))
     return total if rests else a
 
 
@@ -222,13 +241,14 @@ def substitute(dim: Dim, binding: Mapping[str, Dim]) -> Dim:
         return dim
     total: Dim = 0
     for monomial, coefficient in dim.terms:
-        factors: list[Dim] = [coefficient]
+        value: Dim = coefficient
         for atom in monomial:
             if atom.args:
-                factors.append(FUNCTIONS[atom.name](*(substitute(arg, binding) for arg in atom.args)))
+                factor = FUNCTIONS[atom.name](*(substitute(arg, binding) for arg in atom.args))
             else:
-                factors.append(binding.get(atom.name, symbol(atom.name)))
-        total = add(total, reduce(multiply, factors))
+                factor = binding[atom.name] if atom.name in binding else symbol(atom.name)
+            value = multiply(value, factor)
+        total = add(total, value)
     return total
 
 

@@ -53,8 +53,6 @@ def judged(
     found: dict[str, T] = {}
     waiting = list(reversed(names))
     busy: dict[Connection, tuple[_Worker[T], str]] = {}
-    gc.collect()
-    gc.freeze()  # no worker looks through what it shares with this process, which would copy it
     try:
         while waiting or busy:
             while waiting and len(busy) < workers:
@@ -71,7 +69,6 @@ def judged(
     finally:
         for worker, _ in busy.values():
             worker.end()
-        gc.unfreeze()
     return found
 
 
@@ -115,6 +112,7 @@ class _Worker(Generic[T]):
 
 def _work(pipe: Connection, judge: Callable[[str], T], name: str, seconds: float | None, parent: int) -> None:
     end_with(parent)
+    gc.freeze()  # what it shares with its parent is not looked through, which would copy it
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
     if seconds is not None:
         _limit(seconds)

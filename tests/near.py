@@ -3,7 +3,7 @@
     python -m tests.near [COMMIT] | xargs python -m pytest
 
 Imports inside functions count. A folder whose files register things (dialects) is reached as a whole by who imports it. Rule files, targets
-and other data are read by many tests: a change of such a file gives all test files.
+and other data are read by many tests: a change of such a file gives all test files. Data below a folder of tests/ gives the tests there.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from tests.test_house import LAYERS
 
 ROOT = Path(__file__).resolve().parents[1]
+ALWAYS = ("tests/test_house.py", "tests/test_workplace.py")  # which look at every file
 
 
 def changed(commit: str) -> list[str]:
@@ -35,10 +36,9 @@ def reached(files: Sequence[str]) -> list[str]:
     if any(name.split("/")[0] in (*LAYERS, "coset", "pyproject.toml", ".ci") for name in data) or "tests/conftest.py" in files:
         return tests
     wanted = {name for name in files if name.endswith(".py")}
-    pages = [name for name in files if name.endswith(".md")]
-    return [
-        test for test in tests if _closure(test) & wanted or (pages and test.startswith("tests/docs/")) or test == "tests/test_house.py"
-    ]
+    folders = {"/".join(name.split("/")[:2]) + "/" for name in data if name.startswith("tests/")}
+    folders |= {"tests/docs/" for name in files if name.endswith(".md")}
+    return [test for test in tests if _closure(test) & wanted or test.startswith(tuple(folders)) or test in ALWAYS]
 
 
 @cache
@@ -61,7 +61,9 @@ def _imported(name: str) -> tuple[str, ...]:
             modules += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
             modules += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    return tuple(dict.fromkeys(file for module in modules for file in _files(module)))
+    found = dict.fromkeys(file for module in modules for file in _files(module))
+    beside = ((Path(name).parent / f"{module}.py") for module in modules if "." not in module)  # pytest has a test's own folder in its path
+    return (*found, *(str(path) for path in beside if name.startswith("tests/") and (ROOT / path).is_file()))
 
 
 @cache

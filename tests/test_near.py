@@ -21,3 +21,11 @@ def test_data_reaches_everything_and_a_page_its_own_tests() -> None:
     assert {KERNELS, CHECKER} <= set(reached(["rules/library/movement.rules"]))
     pages = reached(["docs/proofs.md"])
     assert "tests/docs/test_pages.py" in pages and KERNELS not in pages
+
+
+def test_what_stands_beside_a_test_is_reached_too() -> None:
+    """Helpers are imported by their bare name; goldens and rule files are read by the tests of their folder."""
+    assert "tests/coset/test_torch_kept.py" in reached(["tests/coset/torch_models.py"])
+    found = reached(["tests/prove/promise_fails.rules"])
+    assert "tests/prove/test_promise.py" in found and KERNELS not in found
+    assert KERNELS in reached(["tests/lowering/goldens/argmax.txt"])

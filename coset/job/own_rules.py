@@ -111,8 +111,10 @@ def own_rules(
     written = [source for source in given if isinstance(source, WrittenRule)]
     files = tuple(rule_files(Path(source) for source in given if not isinstance(source, WrittenRule)))
     entries: dict[str, list[Rule]] = {}
-    for rule in load([*DEFAULT, *files], written=written).rules:
-        if _is_own(rule, files, written) and admits(rule):
+    loaded = load([*DEFAULT, *files], written=written).rules
+    theirs = {place for place in {rule.place.file for rule in loaded} if _is_own(Path(place), files, written)}
+    for rule in loaded:
+        if rule.place.file in theirs and admits(rule):
             entries.setdefault(entry_of(rule), []).append(rule)
     context = "\n".join([*map(read_text, files), *(each.text for each in written)])
     verdicts = _verdicts(entries, _digest(context), seconds, progress)
@@ -137,8 +139,7 @@ def not_shown_lines(report: Mapping[str, Any]) -> list[str]:
     return [f"rule {each['rule']} ({each['file']}:{each['line']}), {each['assurance']}: {each['reason']}" for each in report["not_shown"]]
 
 
-def _is_own(rule: Rule, files: Sequence[Path], written: Sequence[WrittenRule]) -> bool:
-    place = Path(rule.place.file)
+def _is_own(place: Path, files: Sequence[Path], written: Sequence[WrittenRule]) -> bool:
     if any(place == each.path for each in written):
         return True
     resolved = place.resolve()

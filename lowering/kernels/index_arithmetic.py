@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from coset.ir.dims import Atom, Dim, Monomial, Poly, add, divide_exactly, floordiv, mod, multiply, substitute, subtract, symbols
+from coset.ir.dims import Atom, Dim, Monomial, Poly, add, canonical, divide_exactly, floordiv, mod, multiply, substitute, subtract, symbols
 
 Extents = Mapping[str, Dim]  # loop symbol -> how many values it takes
 
@@ -17,10 +17,7 @@ def _sum(terms: Iterable[tuple[Monomial, int]]) -> Dim:
     total: dict[Monomial, int] = {}
     for monomial, coefficient in terms:
         total[monomial] = total.get(monomial, 0) + coefficient
-    kept = {m: c for m, c in total.items() if c}
-    if not kept:
-        return 0
-    return kept[()] if set(kept) == {()} else add(0, Poly(tuple(kept.items())))
+    return canonical(total)
 
 
 def _terms(dim: Dim) -> tuple[tuple[Monomial, int], ...]:

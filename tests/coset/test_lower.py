@@ -108,6 +108,7 @@ def test_atomic_sums_are_asked_for(tmp_path: Path) -> None:
         lower.lower(Lowering(tmp_path / "sums.onnx", get_target(TARGET), "exact", atomics=True), tmp_path / "exact")
 
 
+@pytest.mark.usefixtures("own_python")
 def test_the_command_writes_an_importable_package(tmp_path: Path) -> None:
     model, out = mlp(tmp_path), tmp_path / "lowered"
     assert run(["lower", str(model), "--target", TARGET, "-o", str(out), "--code", "torch", "--json"]) == 0
@@ -196,6 +197,7 @@ def test_the_weights_are_a_safetensors_file(tmp_path: Path) -> None:
     assert {name: list(value.shape) for name, value in found.items()} == {one["name"]: one["shape"] for one in manifest["weights"]}
 
 
+@pytest.mark.usefixtures("own_python")
 def test_triton_kernels_on_a_cpu_say_what_they_need(tmp_path: Path) -> None:
     pytest.importorskip("triton")
     lower.lower(Lowering(mlp(tmp_path), get_target(TARGET), check=Check.NONE), tmp_path / "out")

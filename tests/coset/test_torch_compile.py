@@ -98,6 +98,16 @@ def in_double(model: Model, module: Any, given: Any, *, trains: bool) -> list[An
         torch.set_default_dtype(torch.float32)
 
 
+ALL_PLANS = ("gpt2", "resnet_block")  # for which as many plans are judged as for a user
+
+
+@pytest.fixture(autouse=True)
+def plans(request: pytest.FixtureRequest) -> None:
+    """For most models few plans are judged: that was half of the time."""
+    if not any(f"[{name}" in request.node.name for name in ALL_PLANS):
+        request.getfixturevalue("few_plans")
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_a_module_gives_what_eager_torch_gives(name: str) -> None:
     model = MODELS[name]

@@ -15,7 +15,7 @@ from coset.frontends.torch import kept as torch_kept
 from coset.frontends.torch.kept import Kept
 from coset.ir.errors import CosetError
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_plans")]
 
 QUICK: dict[str, Any] = {"seconds": 2.0, "nodes": 2000, "code": "torch", "check": False}
 

@@ -35,6 +35,16 @@ def test_rests_and_quotients_mean_what_python_says(dim: Dim, divisor: int, x: in
     assert _at(dims.floordiv(dim, divisor), x, y) == value // divisor
 
 
+@given(EXPRESSIONS, EXPRESSIONS, st.integers(0, 40), st.integers(0, 40))
+def test_sums_and_products_are_in_one_form(one: Dim, other: Dim, x: int, y: int) -> None:
+    for made in (dims.add, dims.multiply):
+        found = made(one, other)
+        assert _at(found, x, y) == made(_at(one, x, y), _at(other, x, y))
+        assert found == made(other, one) and (isinstance(found, int) or found == dims.canonical(dict(found.terms)))
+    assert dims.substitute(one, {"x": X, "y": Y}) == one
+    assert dims.subtract(dims.add(one, other), other) == one
+
+
 @given(EXPRESSIONS, st.integers(-5, 5), DIVISORS)
 def test_a_rest_of_a_rest_is_that_rest(dim: Dim, times: int, divisor: int) -> None:
     plain = dims.mod(dim, divisor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import coset.dialects
 from coset.prove.check import Effort, check_rules
 from coset.prove.verdict import RuleVerdict
-from coset.rules.library import check_files, read_text
+from coset.rules.library import RuleSet, check_files, read_text
 from coset.rules.parser import parse
 from tests.sampled import sampled
 
@@ -25,10 +26,16 @@ def _names(path: Path) -> list[str]:
     return [entry.name for entry in file.rules]
 
 
-def _verdict(path: Path, name: str) -> RuleVerdict:
+@cache
+def _rules(path: Path) -> RuleSet:
+    """The rules of a file, read once: each reading checks the types of all of them."""
     rules, errors = check_files([path])
     assert errors == []
-    (verdict,) = check_rules(rules.rules, lambda rule: rule.place.file == str(path) and rule.family == name, effort=QUICK)
+    return rules
+
+
+def _verdict(path: Path, name: str) -> RuleVerdict:
+    (verdict,) = check_rules(_rules(path).rules, lambda rule: rule.place.file == str(path) and rule.family == name, effort=QUICK)
     return verdict
 
 
@@ -47,6 +54,8 @@ def test_what_a_word_refuses_is_refuted_by_an_input(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["sine", "log", "a_rule_of_another_name"])
 def test_a_verdict_does_not_depend_on_the_name(tmp_path: Path, name: str) -> None:
+    file, _ = parse(read_text(FAILS), str(FAILS))
+    (entry,) = (entry for entry in file.rules if entry.name == "look_for_nan")
     path = tmp_path / "renamed.rules"
-    path.write_text(read_text(FAILS).replace("rule look_for_nan", f"rule {name}"))
+    path.write_text(f"use stablehlo\n{entry.text}\n".replace("rule look_for_nan", f"rule {name}"))
     assert _verdict(path, name).assurance == "refuted"
