@@ -73,10 +73,8 @@ def canonical(terms: Mapping[Monomial, int]) -> Dim:
     kept = {m: c for m, c in terms.items() if c}
     if not kept:
         return 0
-    if len(kept) == 1 and () in kept:
-        return kept[()]
     if len(kept) == 1:
-        return Poly(tuple(kept.items()))
+        return kept[()] if () in kept else Poly(tuple(kept.items()))
     return Poly(tuple(sorted(kept.items(), key=lambda item: (-len(item[0]), [str(a) for a in item[0]]))))
 
 
@@ -84,10 +82,8 @@ def add(a: Dim, b: Dim) -> Dim:
     """a + b."""
     if isinstance(a, int) and isinstance(b, int):
         return a + b
-    if isinstance(a, int) and not a:
-        return b
-    if isinstance(b, int) and not b:
-        return a
+    if a == 0 or b == 0:
+        return b if a == 0 else a
     terms = _terms(a)
     for monomial, coefficient in _terms(b).items():
         terms[monomial] = terms.get(monomial, 0) + coefficient
@@ -96,12 +92,10 @@ def add(a: Dim, b: Dim) -> Dim:
 
 def multiply(a: Dim, b: Dim) -> Dim:
     """a * b."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a * b
-    if isinstance(a, int) and isinstance(b, Poly):
-        return _scaled(b, a)
-    if isinstance(b, int) and isinstance(a, Poly):
-        return _scaled(a, b)
+    if isinstance(b, int):
+        a, b = b, a
+    if isinstance(a, int):
+        return a * b if isinstance(b, int) else _scaled(b, a)
     terms: dict[Monomial, int] = {}
     for m1, c1 in _terms(a).items():
         for m2, c2 in _terms(b).items():
@@ -217,13 +211,8 @@ def symbols(dim: Dim) -> frozenset[str]:
     if isinstance(dim, int):
         return frozenset()
     found: set[str] = set()
-    for monomial, _ in dim.terms:
-        for atom in monomial:
-            if atom.args:
-                for arg in atom.args:
-                    found |= symbols(arg)
-            else:
-                found.add(atom.name)
+    for atom in (atom for monomial, _ in dim.terms for atom in monomial):
+        found.update(*(map(symbols, atom.args) if atom.args else ({atom.name},)))
     return frozenset(found)
 
 
@@ -260,6 +249,5 @@ def evaluate(dim: Dim, binding: Mapping[str, int]) -> int:
     """
     value = substitute(dim, binding)
     if not isinstance(value, int):
-        names = tuple(sorted(symbols(value)))
-        raise UnboundDim(f"dim `{dim}` needs a value for {', '.join(names)}", names)
+        raise UnboundDim(f"dim `{dim}` needs a value for {', '.join(names := tuple(sorted(symbols(value))))}", names)
     return value

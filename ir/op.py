@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -115,13 +115,6 @@ def register(op: Op) -> Op:
     assert op.name not in REGISTRY, f"op {op.name} is declared twice"
     REGISTRY[op.name] = op
     return op
-
-
-def defer(names: Iterable[str], load: Callable[[], object]) -> None:
-    """Promise that `load()` registers the ops `names`: it is called when the first of them is looked up."""
-    for name in names:
-        assert name not in DEFERRED and name not in REGISTRY, f"op {name} is declared twice"
-        DEFERRED[name] = load
 
 
 def find_op(name: str) -> Op | None:

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from coset.ir.op import DEFERRED, REGISTRY, Op, load_deferred
+
+
+def defer(names: Iterable[str], load: Callable[[], object]) -> None:
+    """Promise that `load()` registers the ops `names`: it is called when the first of them is looked up."""
+    for name in names:
+        assert name not in DEFERRED and name not in REGISTRY, f"op {name} is declared twice"
+        DEFERRED[name] = load
 
 
 def all_ops() -> list[Op]:

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from coset.ir.op import Attribute, Op, defer, find_op, register
-from coset.ir.registry import withdraw
+from coset.ir.op import Attribute, Op, find_op, register
+from coset.ir.registry import defer, withdraw
 from coset.rules import syntax
 from coset.rules.algebra import Scope
 from coset.rules.algebra import evaluate as evaluate_value

@@ -38,7 +38,7 @@ from coset.searching.memory import choose, live_bytes
 from coset.searching.regionwise import Solved
 from coset.searching.solving import Searched, finish, keeps_every_bit, refuse_idle, solve_task
 from coset.searching.task import Task, wanted_roots
-from coset.searching.usage import Usage, exceptions_of, together, used_rules
+from coset.searching.usage import Usage, exceptions_of, may_round, together, used_rules
 from coset.targets.running import Running
 from coset.targets.target import Target
 
@@ -114,7 +114,9 @@ def _judged(task: Task, flow: Flow, made: _Made, path: Path, folder: Path, left_
     task = replace(task, job=replace(task.job, progress=talk.say, watch=SILENT))
     compare, attempt = flow.comparison(task, folder), folder / flow.attempt
     check, exact = compare(path, exact=made.exact, exceptions=made.exceptions), made.exact
-    if exact and not check.ok and not _keeps_bits(task, flow, compare, attempt):
+    if exact and not check.ok and may_round(made.solved):  # a rule that only led to those that are known may have rounded
+        check, exact = compare(path, exact=False, exceptions=made.exceptions), False
+    elif exact and not check.ok and not _keeps_bits(task, flow, compare, attempt):
         check, exact = replace(compare(path, exact=False, exceptions=made.exceptions), loose=LOOSE), False
     if not check.ok:
         check = _as_rounded(task, flow, compare, made, path, attempt, check)

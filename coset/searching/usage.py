@@ -12,6 +12,7 @@ from coset.rules.equation import EXCEPTIONS
 from coset.rules.pattern import Variable, applications
 from coset.rules.rule import Rule, permitted
 from coset.searching.regionwise import RegionPart, Solved
+from coset.searching.solving import keeps_every_bit
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,8 @@ def used_rules(solved: Solved) -> list[Usage]:
     rules of equalities that were entered.
     What a region uses counts at each of its places.
 
-    Where several rules made the same node the first in the order of the search counts. An upper bound, not a derivation: a
-    proof (the certificate) may need fewer.
+    Where several rules made the same node the first in the order of the search counts. This is no derivation: a proof (the certificate)
+    may need fewer of them, and others that only led to what these matched.
     """
     saturation = solved.saturation
     counts: Counter[Rule] = Counter()
@@ -78,6 +79,14 @@ def used_rules(solved: Solved) -> list[Usage]:
     for zone in solved.zones:
         counts.update({usage.rule: usage.count for usage in used_rules(zone)})
     return sorted((Usage(rule, count) for rule, count in counts.items()), key=lambda usage: usage.rule.name)
+
+
+def may_round(solved: Solved) -> bool:
+    """Whether any rule was applied that may change bits, whether what it made was chosen, led to what was, or did neither."""
+    saturation = solved.saturation
+    fired = (saturation.rules[number] for number, times in saturation.fired.items() if times)
+    entered = (each.rule for each in solved.entered if each.rule is not None)
+    return not all(map(keeps_every_bit, (*fired, *entered))) or any(map(may_round, solved.zones))
 
 
 def _merges(saturation: Saturation, part: RegionPart) -> Iterator[tuple[Rule, int]]:
