@@ -48,6 +48,7 @@ lint: $(VENV)/.test ## format, lint, types
 
 check: $(VENV)/.test ## the rules and definitions that changed, verified
 	$(BIN)/coset check
+	$(BIN)/coset check dialects
 
 .PHONY: docs
 docs: $(VENV)/.docs ## the pages as a site, in build/site; a link or an anchor that leads nowhere is an error

@@ -103,7 +103,8 @@ def run(arguments: list[str]) -> int:
     except BaseException as error:
         if not _is_interrupt(error):
             raise
-        say("interrupted; nothing was written")
+        kept = "; what was measured until then is in the profile" if arguments[:1] in (["tune"], ["calibrate"]) else ""
+        say(f"interrupted; no result was written{kept}")
         return INTERRUPTED
     return result if isinstance(result, int) else SUCCESS
 

@@ -23,6 +23,7 @@ from coset.egraph.limits import Limits
 from coset.ir.errors import CosetError
 from coset.ir.extras import MissingExtra
 from coset.ir.suggestions import like
+from coset.job.alone import alone
 from coset.job.own_rules import not_shown_lines
 from coset.packaging.asked import Check, Lowering
 from coset.packaging.lower import lower
@@ -157,6 +158,7 @@ def forget_graphs() -> None:
 # ---------------------------------------------------------------- the backend
 
 
+@alone
 def backend(module: Any, example_inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None, mode: str | None = None,
             **more: Any) -> Callable[..., Any]:  # fmt: skip
     """What `torch.compile(backend="coset", options=..)` calls with a Dynamo graph: its compiled form.

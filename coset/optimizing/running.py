@@ -15,6 +15,7 @@ from coset.frontends.onnx.tensors import open_model
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.program import Program
+from coset.job.alone import alone
 from coset.searching.task import Task
 from coset.targets.running import AS_STORED, KEY, Running, parse_running
 from coset.targets.target import Target
@@ -106,6 +107,7 @@ def timed(path: Path, options: Running | None, task: Task) -> Callable[[], objec
     return lambda: session.run(feed)
 
 
+@alone
 def load(path: str | Path) -> Session:
     """The ONNX model at `path`, ready to run on inputs by name, with the options that it carries or ONNX Runtime's full optimization.
     A run takes as long as it takes.

@@ -180,7 +180,7 @@ def test_an_interrupt_that_became_something_else_is_one(
 ) -> None:
     monkeypatch.setattr("coset.optimizing.pipeline.import_model", lambda *_, **__: what())
     assert run(["optimize", str(model), "-o", str(model.with_name("out.onnx"))]) == 130
-    assert "interrupted; nothing was written" in capsys.readouterr().err
+    assert "interrupted; no result was written" in capsys.readouterr().err
     assert [path.name for path in model.parent.iterdir()] == ["model.onnx"]
 
 
