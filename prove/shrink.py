@@ -85,7 +85,7 @@ def _plain(rule: Rule, found: Counterexample) -> Counterexample:
                 value = np.asarray(simple).astype(array.dtype)
                 if best.inputs[name][place] == value:
                     break
-                changed = best.inputs[name].copy()
+                changed = np.array(best.inputs[name])  # of rank 0 it is no array
                 changed[place] = value
                 inputs = {**best.inputs, name: fitted(changed, facts.get(name, ""))}
                 other = situation.judged(inputs, found.kind)

@@ -220,7 +220,7 @@ def _elaborated(text: str, file: syntax.RuleFile) -> tuple[FileRules, list[RuleE
 
 def _unknown_dialects(file: syntax.RuleFile) -> list[RuleError]:
     """The dialects in use that have no ops."""
-    known = all_dialects()
+    known = {*all_dialects(), *(entry.name.partition(".")[0] for entry in file.ops)}  # its own, where they have mistakes too
     return [
         RuleError(
             f"there is no dialect `{dialect}`", place=replace(place, width=len(dialect)),
