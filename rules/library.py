@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -206,7 +207,7 @@ def _read(
 
 def _elaborated(text: str, file: syntax.RuleFile) -> tuple[FileRules, list[RuleError]]:
     """The rules of a file that was parsed; what is without a mistake is kept for the next time."""
-    errors = _unknown_dialects(file)
+    errors = _unknown_dialects(text, file)
     rules: list[list[Rule]] = []
     for entry in () if errors else file.rules:  # what follows from them would be said of each
         own, found = rules_of(entry, _dialects(file))
@@ -218,9 +219,10 @@ def _elaborated(text: str, file: syntax.RuleFile) -> tuple[FileRules, list[RuleE
     return FileRules(entries, file.phases, tuple(rule for own in rules for rule in own)), errors
 
 
-def _unknown_dialects(file: syntax.RuleFile) -> list[RuleError]:
+def _unknown_dialects(text: str, file: syntax.RuleFile) -> list[RuleError]:
     """The dialects in use that have no ops."""
-    known = {*all_dialects(), *(entry.name.partition(".")[0] for entry in file.ops)}  # its own, where they have mistakes too
+    own = re.findall(r"^(?:op|kernel)\s+(\w+)\.", text, re.MULTILINE)  # which may have mistakes
+    known = {*all_dialects(), *own}
     return [
         RuleError(
             f"there is no dialect `{dialect}`", place=replace(place, width=len(dialect)),
