@@ -250,7 +250,8 @@ def test_a_package_gives_the_same(name: str, tmp_path: Path) -> None:
 def test_what_a_library_made_is_read_in_another_shape() -> None:
     """No kernel copies it, nor where it is also an output; of a convolution, which may lie in another order, it is a kernel's."""
     y = biased(matmul(half(512, 768), half(768, 768, name="w")))
-    z = biased(dot(make("stablehlo.reshape", (y,), {"shape": (8, 64, 768)}), half(768, 64, name="v"), lhs_contract=(2,), rhs_contract=(0,)))
+    pages = make("stablehlo.reshape", (y,), {"shape": (8, 64, 768)})
+    z = biased(dot(pages, half(768, 64, name="v"), lhs_contract=(2,), rhs_contract=(0,)), "other_bias")
     assert ops(plan(draft([z]), H200, libraries=everything)) == ["kernel.dense"] * 2
     assert ops(plan(draft([z, y]), H200, libraries=everything)) == ["kernel.dense"] * 2
     flat = make("stablehlo.reshape", (make("stablehlo.tanh", (half(512, 24, 32, name="t"),)),), {"shape": (512, 768)})
