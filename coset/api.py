@@ -21,6 +21,8 @@ from coset.job.alone import alone
 from coset.job.arguments import required
 from coset.job.job import Job
 from coset.job.machine import find_target
+from coset.rules.elaborated import LIBRARY, comes_with_coset
+from coset.rules.lock import NAME, read_lock
 
 if TYPE_CHECKING:
     from coset.comparing.feeds import Sample
@@ -148,7 +150,7 @@ def check(
 
 class Checked:
     """What a check of rule files found: the `verdicts`, the mistakes in files (`errors`), the verdicts that are `weaker` than before or
-    `below` what is required, and the names of those that are `unknown`."""
+    `below` what is required, and the names of those that are `unknown` or `taken` by rules of the library."""
 
     def __init__(
         self, verdicts: Sequence[RuleVerdict], errors: Sequence[CosetError], weaker: Sequence[RuleVerdict], require: str | None
@@ -157,6 +159,8 @@ class Checked:
         most = () if require is None else SHOWN[: SHOWN.index(require) + 1]
         self.below = [each for each in verdicts if most and each.assurance not in (*most, "refuted", "unknown")]
         self.unknown = [verdict.name for verdict in verdicts if verdict.assurance == "unknown"]
+        library = read_lock(LIBRARY / NAME)
+        self.taken = [each.name for each in verdicts if each.name in library and not comes_with_coset(Path(each.file).parent)]
 
     @property
     def holds(self) -> bool:
@@ -174,6 +178,7 @@ class Checked:
             "weaker": weaker,
             "below": below,
             "unknown": self.unknown,
+            "taken": self.taken,
         }
 
 
@@ -204,6 +209,8 @@ def checked(
         verdicts, errors = run(paths or DEFAULT, anew=anew or smt is not None, seconds=time_limit)
     errors += kernel_errors(paths)
     found = Checked(verdicts, errors, [] if errors or accept_weaker else weaker(verdicts), require)
+    for name in found.taken:
+        progress(f"warning: the library has a rule `{name}`; `--rules` takes no second one of the name: give yours another")
     if found.holds:
         write_lock(verdicts)
         for name in prune_locks(paths or DEFAULT):

@@ -35,6 +35,10 @@ def show_optimized(report: Mapping[str, Any]) -> None:
         rests = f"rests on rules {proof['assurance']} or better, {proof['numerics']} or stronger"
         print_line(f"certificate {proof['steps']} steps, {proof['bytes']} bytes, checked; {rests}")
     _show_rules(report["rules"], whole=report["rules_from"] == "certificate")
+    for own in report["own"]:
+        if not any(rule["name"].startswith(own["rule"]) for rule in report["rules"]):
+            matched = f"matched {own['matches']} times, and made nothing that was chosen" if own["matches"] else "matched nowhere"
+            print_line(f"own rule   {own['rule']} {matched}; `coset explain --rule {own['rule']}` says why", markup=False)
     for left in report["left_out"]:
         print_line(f"left out   rule {left['rule']}, which breaks this program: {left['problem']}", markup=False)
     _show_ranges(report.get("ranges", ()))

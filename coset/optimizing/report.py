@@ -15,6 +15,7 @@ from coset.ir.evaluate import describe
 from coset.ir.program import Program
 from coset.job.answer import as_json, save
 from coset.prove.certificate import Certificate
+from coset.rules.lock import entry_of
 from coset.searching.inside import AsItCame, Inside
 from coset.searching.regionwise import Solved
 from coset.searching.usage import Usage
@@ -79,6 +80,7 @@ def report_of(
         },
         "rules": [u.summary() for u in usage],
         "rules_from": "search",
+        "own": own_matches(task, solved),
         "folded": folded,
         "not_folded": list(task.job.lost),
         "functions": [each.summary() for each in task.functions if isinstance(each, Inside)],
@@ -101,6 +103,15 @@ def certified_rules(certificate: Certificate, phases: Sequence[Phase]) -> dict[s
     known = {rule.name: rule for phase in phases for rule in phase.rules}
     used = [Usage(known[rule["name"]], steps[number]) for number, rule in enumerate(certificate.head["rules"])]
     return {"rules": [each.summary() for each in sorted(used, key=lambda usage: usage.rule.name)], "rules_from": "certificate"}
+
+
+def own_matches(task: Task, solved: Solved) -> list[dict[str, Any]]:
+    """The user's own rules, each with how often it matched and was applied, whether that was of use or not."""
+    counts: Counter[str] = Counter()
+    for each in (solved, *solved.zones):
+        for number, times in each.saturation.fired.items():
+            counts[entry_of(each.saturation.rules[number])] += times
+    return [{"rule": name, "matches": counts[name]} for name in task.job.own().verdicts]
 
 
 def growth_of(saturation: Saturation) -> list[dict[str, Any]]:

@@ -60,9 +60,8 @@ def used_rules(solved: Solved) -> list[Usage]:
     counts: Counter[Rule] = Counter()
     for part in solved.parts:
         for place in part.chosen.items():
-            made = saturation.origins.get(place)
-            if made:
-                counts[saturation.rules[made[0]]] += part.times
+            for rule in _makers(saturation, place):
+                counts[rule] += part.times
         replaced = {number for number, position in part.source.values() if part.chosen.get(number) != position}
         for number, classes in saturation.collapses.items():
             hits = sum(c in replaced for c in classes)
@@ -79,6 +78,23 @@ def used_rules(solved: Solved) -> list[Usage]:
     for zone in solved.zones:
         counts.update({usage.rule: usage.count for usage in used_rules(zone)})
     return sorted((Usage(rule, count) for rule, count in counts.items()), key=lambda usage: usage.rule.name)
+
+
+def _makers(saturation: Saturation, place: tuple[int, int]) -> Iterator[Rule]:
+    """The rule that made an e-node, none for one of the input; where it only turned the operands of another round, what made that too."""
+    made = saturation.origins.get(place)
+    if not made:
+        return
+    rule = saturation.rules[made[0]]
+    yield rule
+    eclass, position = place
+    nodes = saturation.graph.nodes[eclass]
+    if _turns(rule):
+        own = nodes[position]
+        for other, node in enumerate(nodes):
+            if other != position and node.op is own.op and sorted(node.children) == sorted(own.children):
+                found = [saturation.rules[number] for number in saturation.origins.get((eclass, other), ())]
+                yield from [each for each in found if not _turns(each)][:1]
 
 
 def may_round(solved: Solved) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -246,3 +247,35 @@ def test_a_native_function_that_lets_nothing_be_compared_needs_the_user_s_word(
         assert "guarded" in capsys.readouterr().err
     finally:
         withdraw("native.seldom")
+
+
+def test_the_rule_of_the_readme_is_proved_and_used_as_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (Path(__file__).resolve().parents[2] / "README.md").read_text()
+    (block,) = re.findall(r"```\n((?:use [^\n]*\n\n)?rule .*?)```", text, re.DOTALL)
+    rules, path = tmp_path / "mine.rules", tmp_path / "model.onnx"
+    rules.write_text(block)
+    assert run(["check", str(rules), "--require", "proved"]) == 0
+    assert "warning" not in capsys.readouterr().err
+    body = "t = Max(a, b) u = Min(a, b) y = Add(t, u)"
+    text = f'<ir_version: 9, opset_import: ["": 20]> g (float[n,64] a, float[n,64] b) => (float[n,64] y) {{ {body} }}'
+    onnx.save(onnx.parser.parse_model(text), path)
+    assert run(["optimize", str(path), "-o", str(tmp_path / "fast.onnx"), "--rules", str(rules), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    name = block.split("rule ")[1].split()[0]
+    assert report["nodes"] == {"before": 3, "after": 1} and name in [rule["name"] for rule in report["rules"]]
+    assert report["own"][0]["rule"] == name and report["own"][0]["matches"] > 0
+
+
+def test_a_name_of_the_library_is_told_by_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rules = tmp_path / "mine.rules"
+    rules.write_text('use stablehlo\nrule matmul_assoc\n  "Its own."\n  for x: F[S..]\n  -(-x) => x\n  numerics exact\n')
+    assert run(["check", str(rules)]) == 0
+    assert "the library has a rule `matmul_assoc`" in capsys.readouterr().err
+
+
+def test_an_own_rule_that_did_nothing_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rules, path = tmp_path / "mine.rules", tmp_path / "model.onnx"
+    rules.write_text('use stablehlo\nrule never_here\n  "None."\n  for x: F[S..]\n  ceil(ceil(x)) => ceil(x)\n  numerics exact\n')
+    onnx.save(onnx.parser.parse_model('<ir_version: 9, opset_import: ["": 20]> g (float[n,4] a) => (float[n,4] y) { y = Relu(a) }'), path)
+    assert run(["optimize", str(path), "-o", str(tmp_path / "fast.onnx"), "--rules", str(rules)]) == 0
+    assert "own rule   never_here matched nowhere" in capsys.readouterr().out
