@@ -18,7 +18,7 @@ from coset.ir.errors import CosetError
 from coset.ir.held import working_folder
 from coset.job.admission import Admission
 from coset.job.alone import alone
-from coset.job.arguments import required
+from coset.job.arguments import listed, numbered, required
 from coset.job.job import Job
 from coset.job.machine import find_target
 from coset.rules.elaborated import LIBRARY, comes_with_coset
@@ -77,16 +77,13 @@ def prove(
     from coset.proving.prove import Proving, unanswered
     from coset.proving.prove import prove as run
 
+    listed(rules=rules, sample_inputs=sample_inputs)
     proof, inputs = (None if each is None else Path(each) for each in (certificate, counterexample))
+    sizes, longest = numbered("dims", dims), check_seconds + SEARCHES * time_limit
     with _files(before, after) as (one, other):
-        asked = Proving(
-            one, other, numerics, rules, dims or {}, names or {}, time_limit, proof, inputs, progress, allow_assumed, sample_inputs
-        )
+        asked = Proving(one, other, numerics, rules, sizes, names or {}, time_limit, proof, inputs, progress, allow_assumed, sample_inputs)
         try:
-            return within(
-                lambda talk: run(replace(asked, progress=talk.say)), check_seconds + SEARCHES * time_limit, say=progress, doing="the proof",
-                each=True,
-            )  # fmt: skip
+            return within(lambda talk: run(replace(asked, progress=talk.say)), longest, say=progress, doing="the proof", each=True)
         except Unknown as error:
             return {"not_shown": [], **unanswered(error.message)}
 
@@ -263,9 +260,20 @@ def _job(
     """What `coset.optimize` would do with the same options."""
     from coset.optimizing.pipeline import default_target
 
+    listed(rules=rules, disable_rules=disable_rules, only_rules=only_rules)
     admission = Admission(tuple(disable_rules), tuple(only_rules))
     found = find_target(target or default_target(model))
-    return Job(model, found, numerics, limits or Limits(), rules, dims or {}, progress, admission=admission, allow_assumed=allow_assumed)
+    return Job(
+        model,
+        found,
+        numerics,
+        limits or Limits(),
+        rules,
+        numbered("dims", dims),
+        progress,
+        admission=admission,
+        allow_assumed=allow_assumed,
+    )
 
 
 @alone

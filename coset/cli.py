@@ -7,6 +7,7 @@ import gc
 import io
 import os
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -45,7 +46,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     os.environ.setdefault(ALONE, "1")
     defer()
     open_streams()
-    code = run(list(sys.argv[1:] if arguments is None else arguments))
+    try:
+        code = run(list(sys.argv[1:] if arguments is None else arguments))
+    except Exception:  # no answer of no, which Python's own exit code would be
+        traceback.print_exc()
+        say("error: this is a mistake of coset, and nothing was answered")
+        say("  help: please report the lines above, with the command and, if you can, the model")
+        code = UNKNOWN
     if arguments is None:
         leave(code)
     sys.exit(code)

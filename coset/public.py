@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -42,4 +44,16 @@ class _JobModule(ModuleType):
     """A module whose name is that of a job: to call it does the job (`coset.api`)."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return getattr(import_module("coset.api"), self.__name__.rpartition(".")[2])(*args, **kwargs)
+        return self._job(*args, **kwargs)
+
+    @property
+    def _job(self) -> Callable[..., Any]:
+        found: Callable[..., Any] = getattr(import_module("coset.api"), self.__name__.rpartition(".")[2])
+        return found
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self._job)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return loaded, (self.__name__.rpartition(".")[2],)

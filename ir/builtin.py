@@ -13,8 +13,8 @@ from coset.ir.types import AbsentType, TokenType, TupleType, Type
 
 
 def _mean_dims(term: Term, _: Sequence[Array], binding: Mapping[str, int]) -> Array:
-    numbers = [evaluate(dim, binding) for dim in term.attribute("dims")]
-    return np.array(numbers, term.tensor.dtype.numpy).reshape(term.tensor.static)
+    numbers = [(evaluate(dim, binding) + (1 << 63)) % (1 << 64) - (1 << 63) for dim in term.attribute("dims")]  # as integers wrap around
+    return np.array(numbers, np.int64).astype(term.tensor.dtype.numpy).reshape(term.tensor.static)
 
 
 def _result_of_absent(_: Sequence[Type], __: Attributes) -> Type:

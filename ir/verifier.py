@@ -74,7 +74,8 @@ def _verify_ends(program: Program, order: Sequence[Term]) -> None:
     for term in program.inputs:
         if term.op is not INPUT:
             raise VerificationError(f"the program has the input {term}, which is no `builtin.input`")
-    inputs, outputs = [term.attribute("name") for term in program.inputs], [name for name, _ in program.outputs]
+    inputs = [term.attribute("name") for term in program.inputs]
+    outputs = [name for name, _ in dict.fromkeys(program.outputs)]  # ONNX lets a graph list one value twice
     for what, names in (("inputs", inputs), ("outputs", outputs)):
         twice = [name for name, count in Counter(names).items() if count > 1]
         if twice:

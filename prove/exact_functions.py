@@ -104,12 +104,17 @@ def _ascending(form: MonomialSum) -> tuple[object, MonomialSum, DType | None, Ca
     where it is another one, and the function; None where the form is no such application."""
     inner = conversion(form)
     if inner is not None:
-        source, to = (DTYPES[name] for name in inner.function.split()[1:])
+        names = inner.function.split()[1:]
+        if len(names) != 2:  # a narrowing of integers
+            return None
+        source, to = (DTYPES[name] for name in names)
         if to.name in IEEE and (source.name in IEEE or wraps(source)):
             return inner.function, inner.arguments[0], source, lambda x: scalar.atom(Apply(inner.function, (x,)))
         return None
     product = form.call("multiply")
     if product is None:
+        return None
+    if len(product.arguments) != 2:  # a square, or a product of more
         return None
     factors = sorted(product.arguments, key=_positive_number)
     return (factors[1], factors[0], None, partial(_multiplied, factors[1])) if _positive_number(factors[1]) else None

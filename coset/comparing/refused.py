@@ -8,6 +8,7 @@ from typing import Any
 
 from coset.comparing.check import CheckReport
 from coset.ir.errors import CosetError
+from coset.ir.forked import error_of, error_parts
 
 
 class Refused(CosetError):
@@ -21,6 +22,9 @@ class Refused(CosetError):
         self.rule = rule
         self.check = check
         self.fault = fault
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return error_of, (error_parts(self),)
 
     def summary(self) -> dict[str, Any]:
         """What `--json` prints."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coset.ir.errors import CosetError
+from coset.ir.forked import error_of, error_parts
 from coset.rules import cache
 from coset.rules.elaborated import ROOT, comes_with_coset, sources
 from coset.rules.library import DEFAULT, load, read_text, rule_files
@@ -37,6 +38,9 @@ ALLOW = "--allow-assumed (allow_assumed=True in Python) lets them fire, and the 
 class RefutedRule(CosetError):
     """A rule of the user's is false: `verdicts` has those that are."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return error_of, (error_parts(self),)
+
     def __init__(self, verdicts: Sequence[RuleVerdict], rules: Mapping[str, Rule]) -> None:
         first = verdicts[0]
         self.verdicts = tuple(verdicts)
@@ -54,6 +58,9 @@ class RefutedRule(CosetError):
 
 class UnshownRule(CosetError):
     """Nothing is shown of a rule of the user's, and nobody allowed that: `verdicts` has those of which that is so."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return error_of, (error_parts(self),)
 
     def __init__(self, verdicts: Sequence[RuleVerdict], rules: Mapping[str, Rule]) -> None:
         first = verdicts[0]

@@ -114,7 +114,7 @@ def _judged(task: Task, flow: Flow, made: _Made, path: Path, folder: Path, left_
     task = replace(task, job=replace(task.job, progress=talk.say, watch=SILENT))
     compare, attempt = flow.comparison(task, folder), folder / flow.attempt
     check, exact = compare(path, exact=made.exact, exceptions=made.exceptions), made.exact
-    if exact and not check.ok and may_round(made.solved):  # a rule that only led to those that are known may have rounded
+    if exact and not check.ok and may_round(made.solved) and _exact_rules_keep_bits(task, flow, compare, attempt):
         check, exact = compare(path, exact=False, exceptions=made.exceptions), False
     elif exact and not check.ok and not _keeps_bits(task, flow, compare, attempt):
         check, exact = replace(compare(path, exact=False, exceptions=made.exceptions), loose=LOOSE), False
@@ -276,6 +276,14 @@ def _keeps_bits(task: Task, flow: Flow, compare: Compare, attempt: Path) -> bool
     """Whether the program as it was read has every bit of the original when it is written: the runtime multiplies by a transposed
     operand in another order than by an operand that was transposed before."""
     flow.write(task.program, attempt, None)
+    return compare(attempt, exact=True).ok
+
+
+def _exact_rules_keep_bits(task: Task, flow: Flow, compare: Compare, attempt: Path) -> bool:
+    """Whether the program that exact rules alone give has every bit. Then others have rounded, which only led to what is known to be used;
+    else a rule that says `exact` is not."""
+    solved, _ = solve_task(task, [phase.where(keeps_every_bit) for phase in task.phases], flow.printable(task))
+    flow.write(finish(task, solved)[0], attempt, None)
     return compare(attempt, exact=True).ok
 
 

@@ -54,7 +54,8 @@ class Flow(Protocol):
         """Whether what compares runs results as they will be run."""
 
     def given(self, program: Program) -> Mapping[str, int]:
-        """How many nodes of each op the model has that `program` was read from, as it stands in its file."""
+        """How many nodes of each op the model has that `program` was read from, as it stands in its file; functions of the model's own
+        count as the nodes of each call, unless they stay."""
 
     def ops(self, program: Program) -> Mapping[str, int]:
         """The same of what `program` is written as."""

@@ -30,7 +30,7 @@ from coset.ir.types import Type
 from coset.job.admission import Admission
 from coset.job.alone import alone
 from coset.job.answer import save_bytes
-from coset.job.arguments import required, typed
+from coset.job.arguments import listed, numbered, required, typed
 from coset.job.job import Job, Progress
 from coset.job.machine import find_target
 from coset.job.phases import phases_for
@@ -108,11 +108,12 @@ def optimize(
     if not hasattr(model, "SerializeToString"):
         required("model", model, str, Path, says="the path of a model or an onnx.ModelProto")
     required("rules", rules, list, tuple, says="a list of files and of rules")
-    typed(
-        target=(target, str, Path, Target), numerics=(numerics, str), limits=(limits, Limits), dims=(dims, Mapping), measure=(measure, int)
-    )
+    listed(disable_rules=disable_rules, only_rules=only_rules, keep_values=keep_values, sample_inputs=sample_inputs)
+    typed(target=(target, str, Path, Target), numerics=(numerics, str), limits=(limits, Limits), numerics_for=(numerics_for, Mapping))
+    typed(measure=(measure, int), max_memory=(max_memory, int), check_seconds=(check_seconds, int, float), certificate=(certificate, bool))
+    dims = numbered("dims", dims)
     resolved = target if isinstance(target, Target) else find_target(target or default_target(model))
-    job = Job(model, resolved, numerics, limits or Limits(), rules, dims or {}, progress, None, max_memory, measure, certificate)
+    job = Job(model, resolved, numerics, limits or Limits(), rules, dims, progress, None, max_memory, measure, certificate)
     zones = tuple(Zone(*item) for item in (numerics_for or {}).items())
     job = replace(job, admission=Admission(tuple(disable_rules), tuple(only_rules)), keep=tuple(keep_values), zones=zones)
     job = replace(job, allow_assumed=allow_assumed, keep_functions=keep_functions, check_seconds=check_seconds)

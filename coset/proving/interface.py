@@ -10,6 +10,7 @@ from coset.ir.dims import Dim, symbol
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.specialized import sized
+from coset.ir.suggestions import like
 from coset.ir.term import Term
 from coset.ir.types import TensorType, Type
 from coset.prove.contents import inner_symbols, renamed
@@ -25,6 +26,7 @@ def paired(before: Program, after: Program, pairs: Mapping[str, str]) -> tuple[P
     Raises:
         CosetError: there are more on one side, or types differ.
     """
+    _refuse_unknown(before, after, pairs)
     given = [{term.attribute("name"): term for term in program.inputs} for program in (before, after)]
     alone: tuple[Sequence[Term], Sequence[Term]] = ([], [])
     if len(before.inputs) != len(after.inputs):
@@ -32,6 +34,17 @@ def paired(before: Program, after: Program, pairs: Mapping[str, str]) -> tuple[P
     inputs = [[(name, term.type) for name, term in each.items() if term not in left] for each, left in zip(given, alone, strict=True)]
     outputs = [[(name, sized(term.type, _unnamed(program))) for name, term in program.outputs] for program in (before, after)]
     return PairedNames(_by_name("inputs", pairs, *inputs), _by_name("outputs", pairs, *outputs)), alone[1]
+
+
+def _refuse_unknown(before: Program, after: Program, pairs: Mapping[str, str]) -> None:
+    """Nothing where both programs have what is mapped: inputs and outputs of `after`, and what `before` calls them."""
+    known = [{*(term.attribute("name") for term in each.inputs), *(name for name, _ in each.outputs)} for each in (before, after)]
+    for theirs, mine in pairs.items():
+        for name, names, which in ((mine, known[0], "first"), (theirs, known[1], "second")):
+            if name not in names:
+                raise CosetError(
+                    f"the {which} program has no input or output `{name}`", help=like(name, names) or f"it has {', '.join(sorted(names))}"
+                )
 
 
 def _unnamed(program: Program) -> Mapping[str, Dim]:

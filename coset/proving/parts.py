@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from coset.egraph.request import Phase
-from coset.ir.dims import Dim
+from coset.ir.dims import Dim, add
 from coset.ir.term import Term, make, rebuild
 from coset.proving.constants import Goal
 from coset.proving.steps import CertificateStep, said
@@ -114,7 +114,7 @@ def _sliced(whole: Term, like: Term, rules: Mapping[str, Rule]) -> tuple[list[Te
     axis, rank = like.attribute("dimension"), whole.tensor.rank
     ends: list[Dim] = [0]
     for part in like.operands:
-        ends.append(ends[-1] + part.tensor.dims[axis])
+        ends.append(add(ends[-1], part.tensor.dims[axis]))
 
     def cut(low: Dim, high: Dim) -> Term:
         start: list[Dim] = [0] * rank

@@ -133,7 +133,7 @@ def _without_steps(
     forms = by_forms(dims_by_content(one), dims_by_content(other), asked.numerics, asked.seconds)
     if forms is not None:
         said = {
-            "numerics": "exact" if forms.bits else asked.numerics, "exceptions": [] if forms.bits or strict else ["nonfinite"],
+            "numerics": "exact" if forms.bits else asked.numerics, "exceptions": [] if forms.bits else ["nonfinite"],
             "solver": forms.solver, "reason": reason,
         }  # fmt: skip
         return {"answer": PROVED, "method": "normal forms", **said, "certificate": None, "counterexample": None, "seconds": seconds}
@@ -181,6 +181,8 @@ def _identity(before: Program, after: Program) -> Identity | None:
     """At how many points of finite fields two programs agree that are polynomials of their inputs, with the probability that different
     ones do so; None where they are something else, or too large to compute so. Rounding and range are not looked at, so all floats must be
     of one type, with 8 bits of exponent at least; infinities reach the same outputs (`reach_alike`)."""
+    if len(before.roots) != len(after.roots):  # one has effects
+        return None
     goals = list(zip(before.roots, after.roots, strict=True))
     types = [type for term in topological([*before.roots, *after.roots]) for type in tensors_in(term.type)]
     formats = {type.dtype for type in types if type.dtype.kind not in ("int", "uint", "bool")}

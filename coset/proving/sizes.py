@@ -74,5 +74,7 @@ def require_one_size(before: Sequence[Term], after: Sequence[Term]) -> None:
     Raises:
         Uncertified: a pair has two.
     """
+    if len(before) != len(after):
+        raise Uncertified("one of the programs has effects, such as random numbers, and the other has none")
     if any(one.type != other.type for one, other in zip(before, after, strict=True)):
         raise Uncertified(SIZED_TWICE)

@@ -34,8 +34,9 @@ def all_nodes(nodes: Iterable[Any]) -> Iterator[Any]:
 
 
 def ops_of(nodes: Iterable[Any]) -> dict[str, int]:
-    """How many nodes there are of each op, also in bodies inside, the most first; constants are none."""
-    found = Counter(node.op_type for node in all_nodes(nodes) if node.op_type != "Constant")
+    """How many nodes there are of each op, also in bodies inside, the most first; constants are none. Ops of other domains have theirs."""
+    called = (node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}" for node in all_nodes(nodes))
+    found = Counter(name for name in called if name != "Constant")
     return dict(sorted(found.items(), key=lambda each: (-each[1], each[0])))
 
 

@@ -21,6 +21,7 @@ from coset.ir.term import CONSTANT, Term, constant, make
 from coset.ir.types import BOOL, DTYPES, I64, DType, TensorType, Type
 
 LIMIT = 64  # elements
+LARGE_SIZE = 17  # bits of a dim, with its sign, for which multiples are to be held by a narrow integer
 Host = np.ndarray[Any, Any]  # of objects: Dim, or bool for a boolean tensor
 Attributes = Mapping[str, Any]
 _INTEGERS = frozenset(DTYPES[name] for name in ("i64", "i32"))
@@ -294,8 +295,20 @@ def evaluate(name: str, operands: Sequence[Host | None], attributes: Attributes,
             return None
     except (Unsure, IndexError, ValueError):
         return None  # not exact, or the node is wrong: then it stays opaque and whoever runs it reports it
+    if result.kind != "bool" and not all(_fits(item, result) for item in host.ravel().tolist()):
+        return None  # it wraps around, for some sizes at least
     truths = all(isinstance(item, bool) for item in host.ravel().tolist())
     return None if host.size > LIMIT or (result is BOOL and not truths) else term_of(host, result)
+
+
+def _fits(item: Any, dtype: DType) -> bool:
+    """Whether a number, or a dim for sizes up to 65,536, is held by an integer type."""
+    if dtype.kind not in ("int", "uint") or isinstance(item, bool):
+        return True
+    if isinstance(item, Poly):
+        return dtype.bits >= 64 or all(abs(number) < 1 << (dtype.bits - LARGE_SIZE) for _, number in item.terms)
+    low, high = (0, 1 << dtype.bits) if dtype.kind == "uint" else (-(1 << (dtype.bits - 1)), 1 << (dtype.bits - 1))
+    return not isinstance(item, int) or low <= item < high
 
 
 def result_dtype(name: str, type: Type, operands: Sequence[Term], attributes: Attributes) -> DType:

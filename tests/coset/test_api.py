@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import multiprocessing
 import pickle
@@ -104,6 +105,12 @@ WRONG_ARGUMENTS = [
     (lambda one: coset.prove(one, 5), "must be the path of a model or an onnx.ModelProto, not int"),
     (lambda one: coset.explain(one, 5), "`rule` must be str, not int"),
     (lambda one: coset.optimize(one, nodes=5), "nodes"),
+    (lambda one: coset.optimize(one, dims={"n": True}), r"`dims\['n'\]` must be a whole number, not bool"),
+    (lambda one: coset.optimize(one, dims={"n": 2.0}), r"`dims\['n'\]` must be a whole number, not float"),
+    (lambda one: coset.optimize(one, certificate="c"), "`certificate` must be bool, not str"),
+    (lambda one: coset.optimize(one, disable_rules="floor_of_floor"), "`disable_rules` must be a list, not str"),
+    (lambda one: coset.optimize(one, numerics_for=["a"]), "`numerics_for` must be Mapping, not list"),
+    (lambda one: coset.prove(one, one, rules="own.rules"), "`rules` must be a list, not str"),
 ]
 
 
@@ -127,6 +134,32 @@ def test_a_result_is_shown_in_a_line_and_as_html(models: list[Path]) -> None:
     made = coset.optimize(models[0])
     assert repr(made).startswith("<coset.Optimized: nodes 3 -> 2, ") and "\n" not in repr(made) and len(repr(made)) < 250
     assert "floor_of_floor" in made._repr_html_() and "3 -&gt; 2" in made._repr_html_()
+
+
+def test_sizes_may_be_whole_numbers_of_any_type(models: list[Path]) -> None:
+    assert coset.optimize(models[0], dims={"n": np.int64(3)}).report["check"]["dims"] == {"n": 3}  # type: ignore[dict-item]
+
+
+def test_a_mapping_of_what_is_not_there_is_a_mistake(models: list[Path]) -> None:
+    with pytest.raises(coset.CosetError, match="the second program has no input or output `zz`"):
+        coset.prove(models[0], models[1], names={"zz": "x"})
+    with pytest.raises(coset.CosetError, match="the first program has no input or output `zz`"):
+        coset.prove(models[0], models[1], names={"x": "zz"})
+
+
+def refused(folder: Path) -> None:
+    rules, path = folder / "own.rules", folder / "one.onnx"
+    rules.write_text(FALSE)
+    coset.optimize(path, rules=[rules])
+
+
+def test_errors_and_jobs_travel_between_processes(models: list[Path], tmp_path: Path) -> None:
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        with pytest.raises(coset.CosetError, match="rule `wrong` is refuted") as found:
+            pool.apply_async(refused, (tmp_path,)).get(timeout=100)
+        assert type(found.value).__name__ == "RefutedRule" and found.value.verdicts[0].name == "wrong"  # type: ignore[attr-defined]
+        assert pool.apply_async(coset.prove, (models[0], models[1])).get(timeout=100)["answer"] == "proved"
+    assert "before" in inspect.signature(coset.prove).parameters and "require" in inspect.signature(coset.check).parameters
 
 
 def saved(path: Path) -> bytes:

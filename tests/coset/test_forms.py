@@ -85,3 +85,56 @@ def test_the_answer_says_what_it_rests_on(tmp_path: Path, capsys: pytest.Capture
     assert run(["prove", *map(str, paths)]) == 0
     out = capsys.readouterr().out
     assert "by normal forms" in out and "for all sizes; numerics reassociates" in out and "no certificate" in out
+
+
+E_OF = "e = Constant<value_float = 61.0>() l = Constant<value_float = 89.0>() o = Constant<value_float = 1.0>() p = Mul(a, e) q = Mul(b, l)"
+NOT_PROMISED = {  # inputs, and both programs: equal over the real numbers where nothing is empty, rounds, overflows or is divided by 0
+    "an empty dim (G): 0 against a NaN": (
+        "float[m,k] a, float[k,n] b, float[n,p] c", "float[m,p] y", "t = MatMul(a, b) y = MatMul(t, c)",
+        "t = MatMul(b, c) y = MatMul(a, t)"),
+    "a sum of nothing": (
+        "float[n,4] a, float[4] c", "float[4] y", "x = Constant<value_ints = [0]>() t = Mul(a, c) y = ReduceSum<keepdims = 0>(t, x)",
+        "x = Constant<value_ints = [0]>() s = ReduceSum<keepdims = 0>(a, x) y = Mul(s, c)"),
+    "a count that may be 0": (
+        "float[n,4] a, float[4] c", "float[4] y",
+        "x = Constant<value_ints = [0]>() s = Shape(a) e = Expand(c, s) y = ReduceSum<keepdims = 0>(e, x)",
+        "s = Shape<start = 0, end = 1>(a) f = Cast<to = 1>(s) y = Mul(c, f)"),
+    "the sign of an infinity": (
+        "float[n,4] a, float[n,4] b", "float[n,4] y", f"{E_OF} d = Sub(p, q) y = Div(o, d)",
+        f"{E_OF} d = Sub(q, p) r = Div(o, d) y = Neg(r)"),
+    "a quotient of a quotient": (
+        "float[n,4] a, float[n,4] b", "float[n,4] y", f"{E_OF} d = Sub(p, q) r = Reciprocal(d) y = Reciprocal(r)",
+        f"{E_OF} d = Sub(p, q) r = Mul(d, d) y = Div(r, d)"),
+    "digits that a wider type keeps (E)": (
+        "int16[n,4] i, int16[n,4] j", "float[n,4] y",
+        "I = Cast<to = 11>(i) J = Cast<to = 11>(j) p = Mul(I, J) q = Mul(p, I) y = Cast<to = 1>(q)",
+        "I = Cast<to = 1>(i) J = Cast<to = 1>(j) p = Mul(I, J) y = Mul(p, I)"),
+    "a range that a number far from 1 leaves (C)": (
+        "float[n,4] a, float[n,4] b", "float[n,4] y", "y = Add(a, b)",
+        "k = Constant<value_float = 1.1529215e18>() r = Constant<value_float = 8.6736174e-19>() t = Mul(a, k) u = Mul(b, k) "
+        "v = Add(t, u) y = Mul(v, r)"),
+    "products of many": (
+        "float[n,4] a, float[n,4] b", "float[n,4] y", "t = Mul(a, b) u = Mul(t, t) v = Mul(u, u) y = Mul(v, a)",
+        "t = Mul(b, a) u = Mul(t, t) w = Mul(a, u) y = Mul(w, u)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("why", NOT_PROMISED)
+def test_what_forms_over_the_reals_do_not_say_is_not_proved_by_them(why: str, tmp_path: Path) -> None:
+    inputs, output, *bodies = NOT_PROMISED[why]
+    paths = [tmp_path / f"{number}.onnx" for number in range(2)]
+    for path, body in zip(paths, bodies, strict=True):
+        onnx.save(onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["": 20]> g ({inputs}) => ({output}) {{ {body} }}'), path)
+    found = coset.prove(*paths)
+    assert found["method"] != "normal forms", found
+
+
+def test_forms_over_the_reals_always_except_nonfinite(tmp_path: Path) -> None:
+    """max(a + c) is max(a) + c but for a = -inf, c = inf beside a number: an infinity and a NaN; no draw need show it."""
+    bodies = ("t = Add(a, c) y = ReduceMax<keepdims = 0>(t, x)", "t = ReduceMax<keepdims = 0>(a, x) y = Add(t, c)")
+    paths = [tmp_path / f"{number}.onnx" for number in range(2)]
+    for path, body in zip(paths, bodies, strict=True):
+        text = "g (float[3,4] a, float[4] c) => (float[4] y) { x = Constant<value_ints = [0]>() " + body + " }"
+        onnx.save(onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["": 20]> {text}'), path)
+    found = coset.prove(*paths)
+    assert (found["answer"], found["method"], found["exceptions"]) == ("proved", "normal forms", ["nonfinite"])

@@ -131,3 +131,7 @@ def test_nobody_watches_without_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stages, "WATCHERS", [])
     broken = Program((), (("y", Y),))
     assert passed("dropping an input", broken) is broken
+
+
+def test_one_value_may_be_listed_twice() -> None:
+    verify_program(Program((X,), (("y", Y), ("y", Y))))
