@@ -30,7 +30,9 @@ from coset.rules.equation import EXCEPTIONS, Numerics
 from coset.rules.ranges import class_of
 from coset.rules.rule import permitted
 
-MOST_TERMS = 400  # of both programs: forms grow faster than programs
+MOST_TERMS = 150  # of both programs: forms grow faster than programs
+MOST_ELEMENTS = 1 << 22  # of all their values together, with `SIZE` for free dims: some are computed
+SIZE = 4
 SECONDS = 10.0  # of the processor
 MOST_FACTORS = 4  # of a product (docs/numerics.md, C: k)
 FAR = 2.0**16  # of a number from 1 (the same, h)
@@ -61,7 +63,7 @@ def by_forms(before: Program, after: Program, numerics: str, seconds: float) -> 
     terms = list(topological([*before.roots, *after.roots]))
     if len(terms) > MOST_TERMS or before.effects is not None or after.effects is not None or not all(map(_has_forms, terms)):
         return None
-    if any(one.type != other.type for one, other in goals):
+    if any(one.type != other.type for one, other in goals) or _elements(terms) > MOST_ELEMENTS:
         return None
     time, promises = Time.of(min(seconds, SECONDS)), _promises(terms)
     found = _compared(goals, Sense(False), time.share(1 / 4)) if permitted(weakest(promises), "exact") else None
@@ -163,6 +165,11 @@ def _compared(goals: list[tuple[Term, Term]], sense: Sense, time: Time) -> ByFor
     except (Open, Late):
         return None
     return ByForms(any(each.solver for each in shown), not sense.real)
+
+
+def _elements(terms: Sequence[Term]) -> int:
+    shapes = [type.shape or () for term in terms for type in tensors_in(term.type)]
+    return sum(prod(dim if isinstance(dim, int) else SIZE for dim in shape) for shape in shapes)
 
 
 def _has_forms(term: Term) -> bool:

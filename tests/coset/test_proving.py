@@ -108,7 +108,7 @@ def test_names_may_differ(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert run(["prove", str(one), str(other), *mapping]) == 0
     capsys.readouterr()
     assert run(["prove", str(one), str(other), "--map", "input=z"]) == 2
-    assert "no input `z`" in capsys.readouterr().err
+    assert "no input or output `z`" in capsys.readouterr().err
 
 
 def test_what_nothing_reads_may_be_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
