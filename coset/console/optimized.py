@@ -36,7 +36,7 @@ def show_optimized(report: Mapping[str, Any]) -> None:
         print_line(f"certificate {proof['steps']} steps, {proof['bytes']} bytes, checked; {rests}")
     _show_rules(report["rules"], whole=report["rules_from"] == "certificate")
     for own in report["own"]:
-        if not any(rule["name"].startswith(own["rule"]) for rule in report["rules"]):
+        if not own["uses"]:
             matched = f"matched {own['matches']} times, and made nothing that was chosen" if own["matches"] else "matched nowhere"
             print_line(f"own rule   {own['rule']} {matched}; `coset explain --rule {own['rule']}` says why", markup=False)
     for left in report["left_out"]:

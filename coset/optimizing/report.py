@@ -80,7 +80,7 @@ def report_of(
         },
         "rules": [u.summary() for u in usage],
         "rules_from": "search",
-        "own": own_matches(task, solved),
+        "own": own_matches(task, solved, usage),
         "folded": folded,
         "not_folded": list(task.job.lost),
         "functions": [each.summary() for each in task.functions if isinstance(each, Inside)],
@@ -105,13 +105,16 @@ def certified_rules(certificate: Certificate, phases: Sequence[Phase]) -> dict[s
     return {"rules": [each.summary() for each in sorted(used, key=lambda usage: usage.rule.name)], "rules_from": "certificate"}
 
 
-def own_matches(task: Task, solved: Solved) -> list[dict[str, Any]]:
-    """The user's own rules, each with how often it matched and was applied, whether that was of use or not."""
+def own_matches(task: Task, solved: Solved, usage: Sequence[Usage]) -> list[dict[str, Any]]:
+    """The user's own rules, each with how often it matched and was applied, and how much of what was chosen it made."""
+    made: Counter[str] = Counter()
+    for used in usage:
+        made[entry_of(used.rule)] += used.count
     counts: Counter[str] = Counter()
     for each in (solved, *solved.zones):
         for number, times in each.saturation.fired.items():
             counts[entry_of(each.saturation.rules[number])] += times
-    return [{"rule": name, "matches": counts[name]} for name in task.job.own().verdicts]
+    return [{"rule": name, "matches": counts[name], "uses": made[name]} for name in task.job.own().verdicts]
 
 
 def growth_of(saturation: Saturation) -> list[dict[str, Any]]:

@@ -72,26 +72,22 @@ def by_forms(before: Program, after: Program, numerics: str, seconds: float) -> 
     strict = numerics == "reassociates"
     if not strict:
         return _compared(goals, Sense(True, exceptions=frozenset(EXCEPTIONS), rounds=False), time)
-    if not _is_moderate(terms):
+    opened = list(topological(expanded(terms, keep=lambda _: False)))
+    if not _is_moderate(opened):
         return None
-    found = _compared(goals, Sense(True, True, opaque=_functions(terms)), time)
-    return found if found is None or keeps_promise(goals, Numerics(numerics, REORDERED)) else None
+    found = _compared(goals, Sense(True, True, opaque=_functions(opened)), time)
+    return found if found is None or _keep_promise(goals, Numerics(numerics, REORDERED)) else None
 
 
-def _opened(terms: Sequence[Term]) -> list[Term]:
-    return list(topological(expanded(terms, keep=lambda _: False)))
-
-
-def _functions(terms: Sequence[Term]) -> frozenset[str]:
+def _functions(opened: Sequence[Term]) -> frozenset[str]:
     """The elementwise ops that stay what they are: all but sums, products, extremes, choices and conversions. A quotient of sums in another
     order is one of the same sums; that 1 / (1 / x) is x says nothing of a division by zero."""
-    return frozenset(term.op.name for term in _opened(terms) if term.op.has("elementwise") and term.op.name not in ALGEBRA)
+    return frozenset(term.op.name for term in opened if term.op.has("elementwise") and term.op.name not in ALGEBRA)
 
 
-def _is_moderate(terms: Sequence[Term]) -> bool:
+def _is_moderate(opened: Sequence[Term]) -> bool:
     """Whether the promises about range and precision are kept whatever the order: all floats are of one type that is not narrow, no number
     is far from 1, and no value is a product of more than `MOST_FACTORS` inputs or results of functions."""
-    opened = _opened(terms)
     formats = {type.dtype for term in opened for type in tensors_in(term.type) if type.dtype.kind not in ("int", "uint", "bool")}
     if len(formats) > 1 or any(class_of(dtype) in NARROW for dtype in formats):
         return False
@@ -122,7 +118,7 @@ def _promises(terms: Sequence[Term]) -> list[Numerics]:
     return [Numerics("exact"), *(numerics_of(clause.promise) for clause in clauses)]
 
 
-def keeps_promise(goals: Sequence[Goal], numerics: Numerics) -> bool:
+def _keep_promise(goals: Sequence[Goal], numerics: Numerics) -> bool:
     """Whether the second term of each goal keeps what is promised of the first on drawn inputs of every kind, with small numbers for free
     dims; False where operands are too large to look at."""
     dims = [dim for goal in goals for term in topological(goal) for type in tensors_in(term.type) for dim in type.shape or ()]

@@ -128,23 +128,23 @@ def _without_steps(
     """The answer where no steps were found, for some `reason`: by finite fields, or by inputs on which the programs differ."""
     exact = asked.numerics == "exact"
     asked.progress("comparing their normal forms")
-    strict = exact or pair.compared(exceptions=_exceptions(asked.numerics) - REORDERED).ok
-    one, other = by_content(before), by_content(in_order(before, pair.after, pair.names))
-    forms = by_forms(dims_by_content(one), dims_by_content(other), asked.numerics, asked.seconds)
+    after = in_order(before, pair.after, pair.names)
+    one, other = (dims_by_content(by_content(each)) for each in (before, after))
+    forms = by_forms(one, other, asked.numerics, asked.seconds)
     if forms is not None:
         said = {
             "numerics": "exact" if forms.bits else asked.numerics, "exceptions": [] if forms.bits else ["nonfinite"],
             "solver": forms.solver, "reason": reason,
         }  # fmt: skip
         return {"answer": PROVED, "method": "normal forms", **said, "certificate": None, "counterexample": None, "seconds": seconds}
-    identity = None if exact else _identity(before, in_order(before, pair.after, pair.names))
+    identity = None if exact else _identity(before, after)
     if identity is not None:
         said = {
             "numerics": "reassociates", "exceptions": ["nonfinite"], "points": identity.points, "error": identity.error, "reason": reason,
         }  # fmt: skip
         return {"answer": PROVED, "method": "finite fields", **said, "certificate": None, "counterexample": None, "seconds": seconds}
-    if not strict:
-        return _refuted(asked, pair, pair.compared(), seconds)
+    if not exact and not (strict := pair.compared(exceptions=_exceptions(asked.numerics) - REORDERED)).ok:
+        return _refuted(asked, pair, strict, seconds)
     asked.progress("looking for inputs on which they differ")
     try:
         found = pair.hunted(binding, asked.seconds)
