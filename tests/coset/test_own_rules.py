@@ -18,6 +18,7 @@ from coset.cli import run
 from coset.egraph.limits import Limits
 from coset.job import own_rules as own
 from coset.job.own_rules import NO_RULES, RefutedRule, UnshownRule, own_rules
+from coset.optimizing.pipeline import flow_for
 from coset.packaging.asked import Check, Lowering
 from coset.packaging.lower import lower
 from coset.prove import check as prover
@@ -222,7 +223,7 @@ def test_a_report_has_the_assurance_that_was_found(tmp_path: Path, mine: Callabl
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 64]) for name in "xy"]
     path = tmp_path / "tanh.onnx"
     onnx.save(helper.make_model(helper.make_graph(nodes, "g", ends[:1], ends[1:]), opset_imports=[helper.make_opsetid("", 17)]), path)
-    phases = coset.optimizing.pipeline.flow_for(_job(path, mine(ODD)), tmp_path / "out.onnx").read().phases  # type: ignore[attr-defined]
+    phases = flow_for(_job(path, mine(ODD)), tmp_path / "out.onnx").read().phases  # type: ignore[arg-type]
     (found,) = (rule for phase in phases for rule in phase.rules if rule.name == "tanh_odd")
     assert found.assurance in ("tested", "bounded", "proved")
 
