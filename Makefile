@@ -52,7 +52,7 @@ check: $(VENV)/.test ## the rules and definitions that changed, verified
 
 .PHONY: docs
 docs: $(VENV)/.docs ## the pages as a site, in build/site; a link or an anchor that leads nowhere is an error
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 gpu: $(VENV)/.gpu ## what the tests of GPU kernels need without a GPU: Triton's interpreter and compiler (286 MB), torch for the packages
 

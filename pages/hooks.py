@@ -42,10 +42,16 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def _linked() -> set[str]:
-    """Files outside of docs/ that pages link to, by their paths in the repository."""
-    sources = [*(ROOT / "docs").rglob("*.md"), *(ROOT / each for each in MOVED)]
-    links = {_inside(source.relative_to(ROOT).parent, link) for source in sources for link in LINK.findall(source.read_text())}
-    return {link for link in links if link not in MOVED and not link.startswith("docs/") and (ROOT / link).is_file()}
+    """Files outside of docs/ that pages link to, by their paths in the repository; a page among them links to others."""
+    pages = [*(ROOT / "docs").rglob("*.md"), *(ROOT / each for each in MOVED)]
+    linked: set[str] = set()
+    while pages:
+        page = pages.pop()
+        links = {_inside(page.relative_to(ROOT).parent, link) for link in LINK.findall(page.read_text())}
+        files = {link for link in links if link not in MOVED and not link.startswith("docs/") and (ROOT / link).is_file()}
+        pages += [ROOT / file for file in files - linked if file.endswith(".md")]
+        linked |= files
+    return linked
 
 
 def _inside(folder: Path, link: str) -> str:
@@ -56,7 +62,8 @@ def _inside(folder: Path, link: str) -> str:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     """Lead links to where their targets are on the site; say the language of each block and the name of its file as mkdocs reads them."""
     path = page.file.src_uri
-    source = next((root for root, moved in MOVED.items() if moved == path), f"docs/{path}")
+    copied = page.file.abs_src_path and Path(page.file.abs_src_path).relative_to(ROOT).as_posix()
+    source = next((root for root, moved in MOVED.items() if moved == path), copied or f"docs/{path}")
 
     def led(found: re.Match[str]) -> str:
         target = _inside(Path(source).parent, found[1])

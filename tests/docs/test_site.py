@@ -15,7 +15,6 @@ FOREIGN = r"""=["']?(?:https?:)?//"""
 LOADED = re.compile(rf"<(?:script|img|iframe|source)\b[^>]*\bsrc{FOREIGN}|<link\b(?![^>]*canonical)[^>]*href{FOREIGN}")
 
 
-@pytest.mark.slow
 def test_the_site_builds_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs", reason="pip install -e '.[docs]'")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
