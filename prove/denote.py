@@ -29,8 +29,10 @@ from coset.prove.deadline import look
 from coset.prove.fold import Folds, height
 from coset.prove.functions import Domain, Need, Reals, Unprovable
 from coset.prove.index import IndexFacts
-from coset.prove.scalar import Apply, MonomialSum, Read, Size, Where
+from coset.prove.poles import PoleReals
+from coset.prove.scalar import Apply, MonomialSum, Read, Where
 from coset.prove.substitution import variables
+from coset.prove.whole_forms import as_dim, counts, ends, is_held
 from coset.rules.definition import expand, is_defined
 from coset.rules.functions import FUNCTIONS
 
@@ -50,7 +52,8 @@ class Split(Exception):
 
 class Denotation:
     """Elements of terms where `known` holds. `real`: floats are real numbers; else every float operation is an atom. `rounds`: written
-    conversions that round do so over the reals too, but for those `stored`. `numbers`: what constants are the roundings of.
+    conversions that round do so over the reals too, but for those `stored`. `numbers`: what constants are the roundings of. `poles`:
+    reciprocals of sums stay what they are where these are 0.
 
     `opaque` are elementwise ops that stay uninterpreted: what is shown holds for any elementwise op in their place.
     """
@@ -58,11 +61,12 @@ class Denotation:
     def __init__(
         self, known: IndexFacts, *, real: bool, rounds: bool = True, exceptions: frozenset[str] = frozenset(),
         opaque: frozenset[str] = frozenset(), numbers: Mapping[Term, Decimal] = NO_NUMBERS, stored: frozenset[Term] = frozenset(),
+        poles: bool = False,
     ) -> None:  # fmt: skip
         self.known, self.real, self.rounds, self.exceptions, self.opaque = known, real, rounds, exceptions, opaque
         self.numbers, self.stored = numbers, stored
         self.domain = Domain(self._bound_facts, self._positive)
-        self.reals = Reals(self.domain)
+        self.reals = PoleReals(self.domain) if poles else Reals(self.domain)
         self.folds = Folds()
         self.widths = False  # whether the number of bits of an integer has made a difference
         self._memo: dict[tuple[Term, Index], tuple[MonomialSum, frozenset[Need]]] = {}
@@ -211,7 +215,9 @@ class Denotation:
         if holds == fails:
             return holds
         above, below = (scalar.atom(Where(side)) for side in (dim, dims.subtract(-1, dim)))  # both become ranges of sums
-        return scalar.add(scalar.multiply(above, holds), scalar.multiply(below, fails))
+        found = scalar.add(scalar.multiply(above, holds), scalar.multiply(below, fails))
+        self.reals.picked(found, (holds, fails))
+        return found
 
     # ---------------------------------------------------------------- elementwise
 
@@ -227,8 +233,12 @@ class Denotation:
             return self._compare(term.attribute("direction"), operands, term.operands[0].tensor.dtype)
         if name == "convert":
             floats = term.operands[0].tensor.dtype.kind == term.tensor.dtype.kind == "float"
-            stored = self.real and floats and term in self.stored
-            return operands[0] if stored else self._converted(operands[0], term.operands[0].tensor, term.tensor)
+            if self.real and floats and term in self.stored:
+                return operands[0]
+            found = self._converted(operands[0], term.operands[0].tensor, term.tensor)
+            if not floats:
+                self.reals.summed(found)
+            return found
         if name == "clamp":
             low, x, high = operands
             return self.scalar("minimum", [self.scalar("maximum", [x, low], term.tensor), high], term.tensor)
@@ -246,7 +256,9 @@ class Denotation:
             first = a()
         with self.domain.under(functions.negation(condition)):
             second = b()
-        return functions.choice(condition, first, second)
+        found = functions.choice(condition, first, second)
+        self.reals.picked(found, (first, second))
+        return found
 
     def scalar(self, name: str, operands: Sequence[MonomialSum], type: TensorType) -> MonomialSum:
         """An operation by the kind of its element type."""
@@ -317,7 +329,7 @@ class Denotation:
 
     def _distance(self, a: MonomialSum, b: MonomialSum, dtype: DType) -> Dim | None:
         """a - b where both are dims that the type holds for sure, so that nothing has wrapped around; else None."""
-        first, second = _as_dim(a), _as_dim(b)
+        first, second = as_dim(a), as_dim(b)
         if first is None or second is None:
             return None
         self.widths = True
@@ -327,7 +339,7 @@ class Denotation:
 
     def _holds(self, dim: Dim, dtype: DType) -> bool:
         """Whether an integer type has the number that a dim is, whatever its symbols are: then it is what the type makes of the dim."""
-        low, high = _ends(dtype)
+        low, high = ends(dtype)
         least, greatest = self.known.bounds(dim)
         return least >= low and greatest <= high
 
@@ -337,17 +349,17 @@ class Denotation:
         if from_ == to or (from_.kind == to.kind == "float" and self.real and keeps):
             return a
         self.widths = self.widths or functions.wraps(from_) or functions.wraps(to)
-        if to.kind in ("int", "uint", "float", "complex") and _held(a, from_) and _held(a, to):
+        if to.kind in ("int", "uint", "float", "complex") and is_held(a, from_) and is_held(a, to):
             return a
         if from_.kind == "bool" and to.kind == "float" and self.real:
             return a
         counted = functions.wraps(from_) and to.kind == "float" and self.real
-        held = not self.rounds or (_counts(a) and to.name in COUNTING) or self._keeps(a, from_, to) if counted else False
+        held = not self.rounds or (counts(a) and to.name in COUNTING) or self._keeps(a, from_, to) if counted else False
         if held and self._unwrapped(a, from_):
             return a
         if functions.wraps(from_) and functions.wraps(to) and to.bits <= from_.bits:
             return a if to.bits == from_.bits else integers.narrowed(a, to)  # the same bits: what depends on the sign says so
-        if functions.wraps(from_) and functions.wraps(to) and (dim := _as_dim(a)) is not None and self._holds(dim, from_):
+        if functions.wraps(from_) and functions.wraps(to) and (dim := as_dim(a)) is not None and self._holds(dim, from_):
             return a  # it has not wrapped around in fewer bits
         inner = functions.conversion(a)
         if inner is not None:
@@ -356,13 +368,13 @@ class Denotation:
             if LOSSLESS(first, from_) and not (whole and not LOSSLESS(first, to)):  # keeps every value; floats saturate, integers wrap
                 return self._converted(inner.arguments[0], TensorType(first, source.shape), target)
         if to.kind == "bool":
-            truth = _held(a, DTYPES["bool"]) and scalar.multiply(a, a) == a
+            truth = is_held(a, DTYPES["bool"]) and scalar.multiply(a, a) == a
             return a if truth else functions.truth(f"convert {from_}", a)
         return scalar.atom(Apply(f"convert {from_} {to}", (a,)))
 
     def _unwrapped(self, form: MonomialSum, dtype: DType) -> bool:
         """True where an integer is one number of `dtype`, not what a ring operation has left of it: its value is that of the form."""
-        if _held(form, dtype) or ((dim := _as_dim(form)) is not None and self._holds(dim, dtype)):
+        if is_held(form, dtype) or ((dim := as_dim(form)) is not None and self._holds(dim, dtype)):
             return True
         factor = form.alone
         if isinstance(factor, Read):  # of the same bits under the other sign it is another number
@@ -373,7 +385,7 @@ class Denotation:
         """Whether a float type has the number that an integer is: else a written conversion rounds."""
         if LOSSLESS(source, target):
             return True
-        dim = _as_dim(form)
+        dim = as_dim(form)
         least, greatest = (-math.inf, math.inf) if dim is None else self.known.bounds(dim)
         digits = int(ml_dtypes.finfo(target.numpy).nmant) + 1  # type: ignore[no-untyped-call]
         return bool(max(-least, greatest) <= 1 << digits)
@@ -455,10 +467,8 @@ class Denotation:
         ring = combiner == "add" and (self.real or functions.wraps(type.dtype)) and type.dtype.kind != "bool"
         if not variables:  # of no place too: what the fold begins with meets the element
             return inner if bare else scalar.atom(Apply(f"folded {combiner} {type.dtype}", (inner,)))
-        if ring:
-            return self.folds.sum(variables, inner, self.known)
-        if combiner in ("maximum", "minimum") and self.real and floats:
-            return self.folds.extreme(combiner, variables, inner, self.known)
+        if ring or (combiner in ("maximum", "minimum") and self.real and floats):
+            return self._of_reals(combiner, variables, inner)
         if rounds:  # the order of the operations counts
             return self._in_order(combiner, variables, inner, order)
         kind = type.dtype if functions.wraps(type.dtype) else type.dtype.kind
@@ -467,6 +477,16 @@ class Denotation:
             largest = self.folds.extreme(f"{combiner} {kind}", variables, ascending.arguments[0], self.known)
             return scalar.atom(Apply(ascending.function, (largest,)))
         return self.folds.extreme(f"{combiner} {kind}", variables, inner, self.known)
+
+    def _of_reals(self, combiner: str, variables: tuple[tuple[str, Dim], ...], inner: MonomialSum) -> MonomialSum:
+        """A fold whose order makes no difference: a sum, or of the reals the largest or smallest element."""
+        if combiner == "add":
+            found = self.folds.sum(variables, inner, self.known)
+            self.reals.summed(found)
+        else:
+            found = self.folds.extreme(combiner, variables, inner, self.known)
+            self.reals.picked(found, (inner,))
+        return found
 
     def _in_order(self, combiner: str, variables: tuple[tuple[str, Dim], ...], inner: MonomialSum, order: str) -> MonomialSum:
         """A fold whose operations have an order, as an atom."""
@@ -519,46 +539,6 @@ def _is_bool(term: Term) -> bool:
 
 def _truth_read(term: Term, index: Index) -> MonomialSum:
     return functions.truth(f"input {term.attribute('name')}", *(scalar.size(i) for i in index))  # no function is called so
-
-
-def _held(form: MonomialSum, dtype: DType) -> bool:
-    """True for whole numbers chosen by conditions that the type holds for sure (and every float type, signed or not)."""
-    if not all(c.denominator == 1 for _, c in form.terms) or not all(scalar.truth_valued(atom) for atom in form.atoms()):
-        return False
-    low, high = (sum(pick(c, Fraction(0)) for _, c in form.terms) for pick in (min, max))
-    if dtype.kind == "bool":
-        return low >= 0 and high <= 1
-    if functions.wraps(dtype):
-        least, greatest = _ends(dtype)
-        return least <= low and high <= greatest
-    return low >= -4 and high <= 4 and dtype.name != "f8e8m0fnu"
-
-
-def _ends(dtype: DType) -> tuple[int, int]:
-    """The least and the greatest number of an integer type."""
-    least = 0 if dtype.kind == "uint" else -(1 << (dtype.bits - 1))
-    return least, least + (1 << dtype.bits) - 1
-
-
-def _counts(form: MonomialSum) -> bool:
-    """Whether a form is made of dims: how many elements there are is taken to be a number of wide float types."""
-    return all(isinstance(factor, Size) and ":" not in str(factor.atom) for factor in form.atoms())
-
-
-def _as_dim(form: MonomialSum) -> Dim | None:
-    """The form as a dim where it is one: sizes with whole coefficients."""
-    total: Dim = 0
-    for monomial, coefficient in form.terms:
-        if coefficient.denominator != 1:
-            return None
-        part: Dim = int(coefficient)
-        for factor, exponent in monomial:
-            if not isinstance(factor, Size) or exponent.denominator != 1 or exponent < 0:
-                return None
-            for _ in range(int(exponent)):
-                part = dims.multiply(part, dims.Poly((((factor.atom,), 1),)))
-        total = dims.add(total, part)
-    return total
 
 
 Handler = Callable[[Denotation, Term, Index], MonomialSum]

@@ -116,10 +116,30 @@ def _case(left: Term, right: Term, index: tuple[Dim, ...], known: IndexFacts, se
 
 def _equal_in(left: Term, right: Term, index: tuple[Dim, ...], known: IndexFacts, sense: Sense, numbers: tuple[Numbers, Numbers]) -> Shown:
     """One case of the index, shown with these numbers for constants."""
+    shown, divides = _equal_forms(left, right, index, known, sense, numbers)
+    if sense.domains and divides:
+        try:
+            _equal_forms(left, right, index, known, sense, numbers, poles=True)
+        except (Open, Unprovable) as error:
+            raise Open(f"where a divisor is 0: {error}") from None
+    return shown
+
+
+def _equal_forms(
+    left: Term,
+    right: Term,
+    index: tuple[Dim, ...],
+    known: IndexFacts,
+    sense: Sense,
+    numbers: tuple[Numbers, Numbers],
+    *,
+    poles: bool = False,
+) -> tuple[Shown, bool]:
+    """How the forms of both sides are shown to be equal, and whether something that may be 0 is divided by."""
     sides = [
         Denotation(
             known, real=sense.real, rounds=sense.rounds, exceptions=sense.exceptions, opaque=sense.opaque, numbers=dict(own),
-            stored=sense.stored,
+            stored=sense.stored, poles=poles,
         )
         for own in numbers
     ]  # fmt: skip
@@ -131,9 +151,12 @@ def _equal_in(left: Term, right: Term, index: tuple[Dim, ...], known: IndexFacts
         if not solved(a, b, real=real):
             raise Open(f"left is {_short(a)}; right is {_short(b)}")
         solver = True
-    if sense.real:
-        _compare_domains(*(side.needed() for side in sides), same=sense.domains)
-    return Shown(1, solver, any(side.widths for side in sides))
+    shown = Shown(1, solver, any(side.widths for side in sides))
+    if not sense.real:
+        return shown, False
+    needs = [side.needed() for side in sides]
+    _compare_domains(*needs, same=sense.domains)
+    return shown, any(kind == NONZERO for needed in needs for kind, _ in needed)
 
 
 def _unstored(term: Term) -> Term:

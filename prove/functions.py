@@ -6,7 +6,7 @@ atoms. Booleans: polynomials over 0 and 1, which decide every propositional equa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -212,6 +212,12 @@ class Reals:
         }  # fmt: skip
         for name in ("erf", "sine", "tan", "asin", "atan", "asinh", "atanh", "erf_inv", "round_nearest_even", "round_nearest_afz"):
             self.table[name] = self._odd(name)
+
+    def summed(self, form: MonomialSum) -> None:
+        """Hear of a form that is made otherwise and is +0 where it is 0."""
+
+    def picked(self, form: MonomialSum, parts: Sequence[MonomialSum]) -> None:
+        """Hear of a form that is one of several."""
 
     def _odd(self, name: str) -> Callable[[MonomialSum], MonomialSum]:
         return lambda a: self.partial(name, scalar.odd(name, a))

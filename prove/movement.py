@@ -81,7 +81,10 @@ def pad(elements: Denotation, term: Term, index: Index) -> MonomialSum:
         source.append(place)
         hit = scalar.multiply(hit, on)
     around = elements.element(value, ())
-    return functions.choice(hit, inside(elements, x, tuple(source), around), around)
+    within = inside(elements, x, tuple(source), around)
+    found = functions.choice(hit, within, around)
+    elements.reals.picked(found, (within, around))
+    return found
 
 
 def spread_out(place: Dim, step: Dim) -> tuple[Dim, MonomialSum]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from coset.dialects.expansion import expanded
 from coset.dialects.hub.scalars import cast
+from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate
 from coset.ir.op import Array
 from coset.ir.term import CONSTANT, INPUT, Term, topological
@@ -56,8 +57,11 @@ def lost_precision(pair: tuple[Term, Term], inputs: Mapping[str, Array], numbers
         stirred = _stirred(inputs)  # numbers of a few bits have a mean of 0, or are those of another value, by chance
         again = (_values(side, stirred, own) for side, own in zip((left, right), numbers, strict=True))
         moved = _moved(next(again), next(again), right)
-    if moved:
-        return moved
+    return moved or _coarser(before, after, widest) or _coarser_of_long(left, right, inputs, numbers, widest)
+
+
+def _coarser(before: Mapping[Term, Array], after: Mapping[Term, Array], widest: int) -> str:
+    """What the right side rounds to a coarser type than the left side does, which computes in types of so many bits at most."""
     for term, value in after.items():
         dtype = term.tensor.dtype
         if term in before or not _computes(term) or _held(value, dtype) or not np.isfinite(value).any():
@@ -66,6 +70,32 @@ def lost_precision(pair: tuple[Term, Term], inputs: Mapping[str, Array], numbers
         if bits(dtype) < (min(same) if same else widest):
             return f"the right side stores `{term.op.name}` in {dtype}, the left side the same value in a finer type"
     return ""
+
+
+def _coarser_of_long(left: Term, right: Term, inputs: Mapping[str, Array], numbers: tuple[Numbers, Numbers], widest: int) -> str:
+    """The same where integers that become floats have all the digits of their types: a coarse type holds products of short ones."""
+    terms = topological((left, right))
+    if not any(_base(term) == "convert" and _is_float(term) and not _is_float(term.operands[0]) for term in terms):
+        return ""
+    long = long_integers(inputs, np.random.default_rng(0))
+    try:
+        before, after = (_values(side, long, own) for side, own in zip((left, right), numbers, strict=True))
+    except CosetError:  # an index that is none
+        return ""
+    return _coarser(before, after, widest)
+
+
+def long_integers(inputs: Mapping[str, Array], generator: np.random.Generator) -> dict[str, Array]:
+    """The inputs with integers of all the digits of their types, with the signs that they have; other inputs as they are."""
+
+    def long(values: Array) -> Array:
+        if values.dtype.kind not in "iu":
+            return values
+        most = min(int(np.iinfo(values.dtype).max), 1 << 53)  # what f64 tells apart
+        drawn = generator.integers(most // 2, most, values.shape, endpoint=True)
+        return np.where(values < 0, -drawn, drawn).astype(values.dtype)
+
+    return {name: long(value) for name, value in inputs.items()}
 
 
 def _moved(before: Mapping[Term, Array], after: Mapping[Term, Array], right: Term) -> str:
@@ -79,9 +109,31 @@ def _moved(before: Mapping[Term, Array], after: Mapping[Term, Array], right: Ter
                 continue
             if not any(_same(seen, after[operand]) for seen in before.values()):
                 return f"the right side moves something into `{_base(term)}`, which is exact as it stands"
+    if _apart(before, after):
+        return "the right side takes a fraction apart, which is exact as it stands"
     if any(_about_the_mean(*each, 3) for each in before.items()) and not any(_about_the_mean(*each, 2) for each in after.items()):
         return "the right side opens a variance about the mean, which is made for its precision"
     return ""
+
+
+def _apart(before: Mapping[Term, Array], after: Mapping[Term, Array]) -> bool:
+    """Whether a fraction of the left side (x - floor(x)) is none of the values of the right side, which has its whole part."""
+    for term, value in before.items():
+        rest = _fraction_of(term)
+        if rest is None or not np.isfinite(value).any() or not np.any(value):
+            continue
+        whole = any(_base(each) == _base(rest) and each.operands == rest.operands for each in after)
+        if whole and not any(_same(np.abs(seen), np.abs(value)) for seen in after.values()):
+            return True
+    return False
+
+
+def _fraction_of(term: Term) -> Term | None:
+    """The whole part that a difference takes from the number that it is of; None where it is another difference."""
+    if _base(term) != "subtract":
+        return None
+    pairs = (term.operands, term.operands[::-1])
+    return next((whole for number, whole in pairs if _base(whole) in WHOLE and whole.operands[0] is number), None)
 
 
 def _is_cut(term: Term) -> bool:

@@ -27,7 +27,7 @@ from coset.prove.flat import shapeless
 from coset.prove.opened import types_told
 from coset.prove.precision import bits, lost_precision
 from coset.prove.promise import Difference, difference_of, exact_difference
-from coset.prove.values import ENDS, GRID, KINDS, LARGE, NEAR, NONFINITE, RANGE, draw, fitted, grid, has_nan
+from coset.prove.values import ENDS, GRID, KINDS, LARGE, NEAR, NONFINITE, RANGE, WHOLE, draw, fitted, grid, has_nan
 from coset.rules.algebra import Scalar, Scope, Unbound, evaluate_scalar
 from coset.rules.algebra import evaluate as evaluated
 from coset.rules.applied import built
@@ -57,7 +57,7 @@ SIZES_EVERY = 4  # of so many draws one has dims that the rule itself speaks of
 THOROUGH, SOME = 6, 2  # draws that are compared on elements of every kind, and on how many kinds the later ones are
 FEW, REPEATS = 64, 3  # elements of operands that are cheap to draw, and how often they are for numbers of few digits
 MOST_THRESHOLDS = 24  # numbers of an instance that are drawn as elements
-PLAIN = (KINDS[1], KINDS[2], NONFINITE, GRID)  # kinds of numbers of few digits
+PLAIN = (KINDS[1], KINDS[2], NONFINITE, GRID, WHOLE)  # kinds of numbers of few digits
 STORED = KINDS[0]  # the kind on which stored results are looked at, too: others overflow, which may come and go
 
 
@@ -120,7 +120,7 @@ def test_rule(rule: Rule, seed: int, cases: int) -> TestOutcome:
             left -= 2 * len(set(kinds)) if costly else 1
             situation = Situation.of(rule, instance, pair)
             every = costly or search.rare or round < THOROUGH
-            for kind in (GRID, RANGE) if search.row else kinds if every else drawing.sample(kinds, SOME):
+            for kind in (GRID, RANGE, WHOLE) if search.row else kinds if every else drawing.sample(kinds, SOME):
                 for _ in range(REPEATS if kind in PLAIN and _small(instance, FEW) else 1):
                     look()
                     found = situation.compared(kind, generator)
@@ -233,6 +233,10 @@ class Situation:
 
     def compared(self, kind: str, generator: np.random.Generator) -> Counterexample | None:
         """A counterexample among drawn elements of that kind, or None."""
+        return self.judged(self.drawn(kind, generator), kind)
+
+    def drawn(self, kind: str, generator: np.random.Generator) -> dict[str, Array]:
+        """Inputs with elements of that kind, which are what the rule asks for."""
         facts = {name: fact for fact, name in self.rule.facts}
         real = self.rule.numerics.word == "real"  # which says nothing of infinities and NaN
         inputs: dict[str, Array] = {}
@@ -246,7 +250,7 @@ class Situation:
             # a constant with an infinity or a NaN in it is none to the search
             own = KINDS[1] if finite and kind in (KINDS[2], NONFINITE) else kind
             inputs[name] = fitted(draw(generator, type.dtype, type.static, own, self.thresholds), fact)
-        return self.judged(inputs, kind)
+        return inputs
 
     def judged(self, inputs: Mapping[str, Array], kind: str) -> Counterexample | None:
         """The counterexample that these inputs, of that kind, are; None where the sides agree as promised."""

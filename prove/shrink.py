@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import math
 import random
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from coset.ir.errors import CosetError
+from coset.ir.evaluate import evaluate
 from coset.prove.counterexample import Counterexample
 from coset.prove.deadline import Late, Time, until
+from coset.prove.precision import long_integers
 from coset.prove.sample import Situation, kinds_of, sides
-from coset.prove.values import fitted
+from coset.prove.values import KINDS, fitted
+from coset.rules.definition import evaluate_defined
 from coset.rules.equation import RuleTypeError
 from coset.rules.instance import InstanceSearch
 from coset.rules.instances import instances
 from coset.rules.rule import Rule
 
+DRAWS = 64  # inputs on which a difference in digits is looked for
 SECONDS = 1.5  # of the processor for one counterexample
 POOLS = ((1, 2), (2, 1), (2, 3), (3, 2, 1), (3, 4, 2))  # dims, the small ones first
 EACH = 4  # instances of each search
@@ -33,16 +37,41 @@ def smallest(rule: Rule, found: Counterexample) -> Counterexample:
         with until(Time.of(SECONDS)):
             for other in _others(rule, found):
                 best = min(best, other, key=_size)
-            best = _plain(rule, best)
+            best = _plain(rule, best if _shows(best) else _showing(rule, best))
     except Late:
         pass
     return best
 
 
-def _size(found: Counterexample) -> tuple[int, int]:
-    """Elements, then those of its numbers that nobody would have tried."""
+def _shows(found: Counterexample) -> bool:
+    """Whether the results differ, too: digits that are lost are so on any input, and seen on some."""
+    if found.left.shape != found.right.shape or not found.left.size:
+        return True
+    return bool(found.left[found.index].tobytes() != found.right[found.index].tobytes())
+
+
+def _showing(rule: Rule, found: Counterexample) -> Counterexample:
+    """The counterexample with other inputs, on which the results differ; as it is where none are found."""
+    pair = None if found.instance is None or found.index else sides(rule, found.instance)
+    if pair is None or found.instance is None:
+        return found
+    situation, generator = Situation.of(rule, found.instance, pair), np.random.default_rng(0)
+    for _ in range(DRAWS):
+        inputs = long_integers(situation.drawn(KINDS[0], generator), generator)
+        for each in situation.pairs:
+            with np.errstate(all="ignore"):
+                left, right = (np.asarray(value) for value in evaluate(each, inputs, fallback=evaluate_defined))
+            where = np.argwhere(left != right) if left.shape == right.shape else np.empty((0, 0))
+            if len(where):
+                return replace(found, inputs=inputs, left=left, right=right, index=tuple(int(i) for i in where[0]))
+    return found
+
+
+def _size(found: Counterexample) -> tuple[bool, int, int]:
+    """Whether it shows nothing; its elements, then those of its numbers that nobody would have tried."""
     values = [value for array in found.inputs.values() for value in array.reshape(-1).astype(np.complex128).tolist()]
-    return (len(values), sum(value not in SIMPLE for value in values)) if found.inputs else (math.inf, 0)  # type: ignore[return-value]
+    strange = sum(value not in SIMPLE for value in values)
+    return (not _shows(found), len(values), strange) if found.inputs else (True, sys.maxsize, 0)
 
 
 def _others(rule: Rule, found: Counterexample) -> Iterator[Counterexample]:
@@ -89,7 +118,7 @@ def _plain(rule: Rule, found: Counterexample) -> Counterexample:
                 changed[place] = value
                 inputs = {**best.inputs, name: fitted(changed, facts.get(name, ""))}
                 other = situation.judged(inputs, found.kind)
-                if other is not None and np.array_equal(inputs[name], changed):
+                if other is not None and np.array_equal(inputs[name], changed) and (_shows(other) or not _shows(best)):
                     best = other
                     break
     return replace(best, rule=found.rule)

@@ -14,13 +14,14 @@ from coset.rules.constants import has_pattern
 from coset.rules.facts import NUMBERS, PATTERNS
 
 KINDS = ("moderate", "zeros", "special")
-LARGE, ENDS, RANGE, NONFINITE, GRID, NEAR = "large", "ends", "range", "nonfinite", "grid", "near"
+LARGE, ENDS, RANGE, NONFINITE, GRID, NEAR, WHOLE = "large", "ends", "range", "nonfinite", "grid", "near", "whole"
 # what an exponential takes to infinity while products of a few and sums of many stay finite, by the largest exponent of the float type
 EXPONENTIAL_OVERFLOWS = {16: 12.0, 128: 150.0, 1024: 1000.0}
 MOST_LARGE = 1.2  # times that: two products of sums, of f16 or an 8-bit type, shall not overflow by themselves
 _NONFINITE = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0)
 _PER_OPERAND = 16  # numbers of a grid: all combinations of three operands stand in a row of 4,096
 MOST_BITS = 150.0  # of the magnitudes of `range`: products of six of them are numbers of f64
+MOST_WHOLE = 99
 PLAIN = (0.0, 1.0, -1.0, 0.5, 2.0, -3.0)
 
 
@@ -30,6 +31,7 @@ def draw(generator: np.random.Generator, dtype: DType, shape: Sequence[int], kin
     - `moderate`: normal numbers; `zeros`: numbers of few digits, both zeros and `thresholds` among them;
     - `special`: NaN, infinities, the largest, the smallest and subnormal numbers as well (of integers: the ends of the range);
       `nonfinite`: the same without the largest and the smallest, of which functions leave the range of f64;
+    - `whole`: whole numbers of two digits, of which sums with any small coefficients are 0 somewhere in a long row;
     - `near`: numbers about one that is drawn, which differ in their last digits;
     - `large`: what overflows in exponentials; `range`: numbers of every magnitude that the type has; `ends`: only the ends of the ranges
       of integers.
@@ -86,6 +88,8 @@ def _floats(generator: np.random.Generator, dtype: DType, size: tuple[int, ...],
         values = _plain(generator, dtype, size, thresholds)
         picked = values if kind == KINDS[1] else generator.choice(_NONFINITE if kind == NONFINITE else _specials(dtype), size)
         return np.where(generator.random(size) < 0.5, picked, values)
+    if kind == WHOLE:
+        return np.asarray(generator.integers(-MOST_WHOLE, MOST_WHOLE, size, endpoint=True).astype(np.float64))
     base = generator.normal(size=size)
     if kind == LARGE:
         return np.asarray(np.clip(base, -MOST_LARGE, MOST_LARGE) * EXPONENTIAL_OVERFLOWS.get(int(info.maxexp), 1.0))
