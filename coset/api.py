@@ -74,6 +74,7 @@ def prove(
         CosetError: a model cannot be read, or the interfaces do not correspond. `RefutedRule`, `UnshownRule`: as `coset.optimize`.
     """
     from coset.comparing.deadline import Unknown, within
+    from coset.job.machine import memory
     from coset.proving.prove import Proving, unanswered
     from coset.proving.prove import prove as run
 
@@ -83,7 +84,8 @@ def prove(
     with _files(before, after) as (one, other):
         asked = Proving(one, other, numerics, rules, sizes, names or {}, time_limit, proof, inputs, progress, allow_assumed, sample_inputs)
         try:
-            return within(lambda talk: run(replace(asked, progress=talk.say)), longest, say=progress, doing="the proof", each=True)
+            work = lambda talk: run(replace(asked, progress=talk.say))  # noqa: E731
+            return within(work, longest, say=progress, doing="the proof", each=True, memory=memory())
         except Unknown as error:
             return {"not_shown": [], **unanswered(error.message)}
 
@@ -123,11 +125,12 @@ def diff(
         CosetError: a model cannot be read, or the first one runs on no drawn input. `coset.Unknown`: the comparison did not end in time.
     """
     from coset.comparing.deadline import within
+    from coset.job.machine import memory
     from coset.reporting.differing import Asked, differing
 
     with _files(first, second) as (one, other):
         asked = Asked(str(one), str(other), dims or {}, numerics, time_limit, None if html is None else Path(html), sample_inputs)
-        return within(lambda _: differing(asked), check_seconds + time_limit)
+        return within(lambda _: differing(asked), check_seconds + time_limit, memory=memory())
 
 
 @alone

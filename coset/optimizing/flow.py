@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
@@ -25,6 +24,7 @@ from coset.ir.collector import no_collection
 from coset.ir.errors import CosetError
 from coset.ir.held import working_folder
 from coset.ir.program import Program
+from coset.job import machine
 from coset.job.phases import with_witnesses
 from coset.optimizing import running
 from coset.optimizing.formats import Compare, Flow
@@ -93,7 +93,7 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
 def _most_memory(task: Task) -> int:
     """Bytes by which the process of a comparison may grow: what the machine has, beside the weights of both models, which lie in files.
     What needs more (a size that was drawn and means a huge tensor) is refused by the runtime there, and ends nothing else."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") + 2 * weight_bytes(task.program)
+    return machine.memory() + 2 * weight_bytes(task.program)
 
 
 @dataclass(frozen=True)
