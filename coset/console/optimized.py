@@ -46,7 +46,7 @@ def show_optimized(report: Mapping[str, Any]) -> None:
     _show_placement(report)
     _show_functions(report)
     if report["kept"]:
-        print_line(f"kept       {', '.join(report['kept'])} (written back as they came; no rule sees into them)", markup=False)
+        print_line(f"kept       {', '.join(report['kept'])} (written back as nodes; no rule for others sees into them)", markup=False)
     if report["opaque"]:
         print_line(f"opaque     {', '.join(report['opaque'])}", markup=False)
     if "output" in report:
@@ -113,9 +113,10 @@ def _show_placement(report: Mapping[str, Any]) -> None:
 
 
 def _show_functions(report: Mapping[str, Any]) -> None:
-    """The model's own functions."""
-    for each in report.get("functions", ()):
-        CONSOLE.print(f"function   {each['name']}: {each['nodes']['before']} nodes -> {each['nodes']['after']}", markup=False)
+    """The model's own functions, and bodies of control flow."""
+    for what, key in (("function", "functions"), ("body", "bodies")):
+        for each in report.get(key, ()):
+            CONSOLE.print(f"{what:9s}  {each['name']}: {each['nodes']['before']} nodes -> {each['nodes']['after']}", markup=False)
     for each in report.get("functions_as_they_came", ()):
         CONSOLE.print(f"function   {each['name']} stays as it came: {each['reason']}", markup=False)
 

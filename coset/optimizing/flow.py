@@ -56,23 +56,10 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
         CosetError: bad input. `Refused`: the result differs; the rule that breaks the program was found by replay.
     """
     task = flow.read()
-    progress = task.job.progress
     read = time.perf_counter()
-    spent = Seconds(read - started, 0.0, 0.0, 0.0, 0.0)
-    left_out: list[dict[str, str]] = []
     with working_folder("coset-work-") as folder:
-        while True:
-            made = _make(task, flow, path)
-            begun = time.perf_counter()
-            progress("comparing with the original")
-            judging = partial(_judged, task, flow, made, path, folder, len(left_out))
-            judged = within(judging, task.job.check_seconds, say=progress, memory=_most_memory(task))
-            spent = spent.more(made.seconds, time.perf_counter() - begun)
-            if not judged.breaks:
-                break
-            left_out.append({"rule": judged.breaks, "problem": str(judged.check.worst)})
-            task = _without(task, judged.breaks)
-        check, settled = judged.check, judged.settled
+        whole = checked(task, flow, path, folder, Seconds(read=read - started))
+        task, made, check, settled, spent = whole.task, whole.made, whole.judged.check, whole.judged.settled, whole.spent
         first, measured = made.solved, None
         if task.job.measure:
             made, check, measured = _raced(task, flow, made, check, path, folder, settled)
@@ -86,8 +73,40 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
     certificate, said = _certified(task, made.solved, path) if task.job.certified else (None, None)
     if certificate is not None:
         report |= certified_rules(certificate, with_witnesses(task.phases, task.job.weakest))
-    found = {**report, "memory": memory, "session": session, "left_out": left_out, "measured": measured, "certificate": said}
+    found = {**report, "memory": memory, "session": session, "left_out": whole.left_out, "measured": measured, "certificate": said}
     return made.program, found, certificate
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """What was made of a task without the rules that broke it, as the comparison judged it. `left_out` are the entries of these rules."""
+
+    task: Task
+    made: _Made
+    judged: _Judged
+    spent: Seconds
+    left_out: list[dict[str, str]]
+
+
+def checked(task: Task, flow: Flow, path: Path, folder: Path, spent: Seconds) -> _Checked:
+    """The cheapest program found that is equal to the original, written to `path`. What breaks it is left out, a few entries at most.
+
+    Raises:
+        CosetError: it cannot be compared. `Refused`: the result differs, and nothing may be left out.
+    """
+    left_out: list[dict[str, str]] = []
+    progress = task.job.progress
+    while True:
+        made = _make(task, flow, path)
+        begun = time.perf_counter()
+        progress("comparing with the original")
+        judging = partial(_judged, task, flow, made, path, folder, len(left_out))
+        judged = within(judging, task.job.check_seconds, say=progress, memory=_most_memory(task))
+        spent = spent.more(made.seconds, time.perf_counter() - begun)
+        if not judged.breaks:
+            return _Checked(task, made, judged, spent, left_out)
+        left_out.append({"rule": judged.breaks, "problem": str(judged.check.worst)})
+        task = _without(task, judged.breaks)
 
 
 def _most_memory(task: Task) -> int:

@@ -20,7 +20,6 @@ from coset.comparing.samples import with_samples
 from coset.dialects.onnx.origin import onnx_origin
 from coset.egraph.limits import Limits
 from coset.extract.cost import Printable
-from coset.frontends.onnx.inner import Rewrite, written_anew
 from coset.frontends.onnx.model import import_model
 from coset.frontends.onnx.unused import without_unused
 from coset.ir.errors import CosetError
@@ -39,6 +38,7 @@ from coset.lowering.arranging.live import Steps
 from coset.lowering.onnx.model import Graphs, count_ops, highest_opset, live_steps, lower, opset_of, printable, value_names, write
 from coset.lowering.onnx.standard import standard_only, without_runtimes
 from coset.optimizing import running
+from coset.optimizing.bodies import Bodies
 from coset.optimizing.draft import Draft, draft_for
 from coset.optimizing.flow import run_flow
 from coset.optimizing.formats import Compare, Flow
@@ -264,7 +264,10 @@ def _read(job: Job) -> Task:
         help = INSTEAD.get(job.target.dialect, "`coset targets` says what each takes")
         raise CosetError(f"the target `{job.target.name}` takes no ONNX model", help=help)
     job.progress("reading the model")
-    program = with_samples(import_model(job.model, rewrite=_inner(job), keep=job.keep, inline=not job.keep_functions), job.samples)
+    inner = Bodies(job, _Onnx)
+    program = with_samples(import_model(job.model, rewrite=inner.rewriting, keep=job.keep, inline=not job.keep_functions), job.samples)
+    if inner.refused is not None:
+        raise inner.refused
     if job.target.standard:
         program = without_runtimes(program)
     functions: list[Inside] = []
@@ -276,35 +279,18 @@ def _read(job: Job) -> Task:
     for each in functions:
         job.progress(f"function {each.name}: {each.before} nodes, {each.after} of them left")
     phases = phases_for(job, _newest(program, job.target))
-    return Task(job, program, usual_dims(program, job.dims), phases, runtime_values, (*functions, *stay))
+    return Task(job, program, usual_dims(program, job.dims), phases, runtime_values, (*functions, *stay, *inner.told))
 
 
 def _optimized(job: Job, model: Any) -> tuple[Program, Any, list[Usage]]:
     """A function as it was read, as it is written, and the rules that were used."""
     inner = replace(job, model=model, extraction_problem=None, max_memory=None, keep=(), zones=(), samples=(), certified=False, dims={})
-    program = import_model(model, rewrite=_inner(inner))
+    program = import_model(model, rewrite=Bodies(inner, _Onnx).rewriting)
     if job.target.standard:
         program = without_runtimes(program)
     task = Task(inner, program, usual_dims(program, {}), phases_for(inner, _newest(program, job.target)), runtime_values)
     solved, _ = solve_task(task, task.phases, _printable(task))
     return program, lower(finish(task, solved)[0]), used_rules(solved)
-
-
-def _inner(job: Job) -> Rewrite:
-    """Bodies of control flow with their constants computed and their known branches taken; no rule looks into them."""
-
-    def read(body: Any) -> Program:
-        return import_model(body, rewrite=rewrite)
-
-    def write_body(program: Program) -> Any:
-        task = Task(
-            replace(job, extraction_problem=None, max_memory=None, keep=(), zones=()), program, usual_dims(program, {}), (), runtime_values
-        )
-        solved, _ = solve_task(task, (), _printable(task))
-        return lower(finish(task, solved)[0])
-
-    rewrite = written_anew(read, write_body)
-    return rewrite
 
 
 def _printable(task: Task) -> Printable:

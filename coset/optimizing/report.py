@@ -32,11 +32,11 @@ TOP_RULES = 30  # whose matches the report lists by iteration
 class Seconds:
     """Wall time of each stage, s."""
 
-    read: float
-    saturate: float
-    extract: float
-    lower: float
-    check: float
+    read: float = 0.0
+    saturate: float = 0.0
+    extract: float = 0.0
+    lower: float = 0.0
+    check: float = 0.0
 
     def more(self, other: Seconds, check: float) -> Seconds:
         """With what another attempt took, and the comparison after it."""
@@ -83,8 +83,7 @@ def report_of(
         "own": own_matches(task, solved, usage),
         "folded": folded,
         "not_folded": list(task.job.lost),
-        "functions": [each.summary() for each in task.functions if isinstance(each, Inside)],
-        "functions_as_they_came": [each.summary() for each in task.functions if isinstance(each, AsItCame)],
+        **_insides(task),
         "opaque": _names(task.program, "builtin.opaque"),
         "kept": _names(task.program, "onnx.node"),
         "host": [vars(each) for each in placement.hosted],
@@ -94,6 +93,16 @@ def report_of(
         "check": check.summary(),
         "certificate": None,
     }  # fmt: skip
+
+
+def _insides(task: Task) -> dict[str, Any]:
+    """Functions of the model's own and bodies of control flow: what became smaller, and which functions stay as they came."""
+    better = [each for each in task.functions if isinstance(each, Inside)]
+    return {
+        "functions": [each.summary() for each in better if not each.body],
+        "bodies": [each.summary() for each in better if each.body],
+        "functions_as_they_came": [each.summary() for each in task.functions if isinstance(each, AsItCame)],
+    }
 
 
 def certified_rules(certificate: Certificate, phases: Sequence[Phase]) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 """Functions of a model's own that stay functions (`--keep-functions`), optimized inside: each is searched as a model of its own, for the
-types that its calls have."""
+types that its calls have. What is told of them is told of bodies of control flow, too (`coset/optimizing/bodies.py`)."""
 
 from __future__ import annotations
 
@@ -33,12 +33,14 @@ Optimize = Callable[[Any], tuple[Program, Any, list[Usage]]]  # of a model in me
 
 @dataclass(frozen=True)
 class Inside:
-    """A function that became a smaller one: how many nodes it had and has, and the rules that were used, which the report has with all."""
+    """A function that became a smaller one, or a `body` of a node that stays: how many nodes it had and has, and the rules that were used,
+    which the report has with all."""
 
     name: str
     before: int
     after: int
     usage: list[Usage]
+    body: bool = False
 
     def summary(self) -> dict[str, Any]:
         """What `--json` prints."""

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from hashlib import sha256
+from dataclasses import dataclass
 
 import onnx
 
-from coset.dialects.onnx.bodies import all_nodes, count
+from coset.dialects.onnx.bodies import all_nodes
 from coset.frontends.onnx.nodes import draws_itself
 from coset.frontends.onnx.tensors import Model
 from coset.frontends.onnx.types import type_proto
 from coset.ir.errors import CosetError
-from coset.ir.program import Program
 from coset.ir.types import AbsentType, TensorType, Type
 
-Rewrite = Callable[[Model], Model | None]  # a body as a model -> the same, written anew; None: it stays
+Rewrite = Callable[[Model], Model | None]  # a body as a model -> the same, written anew and better; None: it stays
+
+
+@dataclass(frozen=True)
+class Rewriting:
+    """How bodies of nodes that stay are written anew. `known`: also those that have a meaning, which then is that of the new body."""
+
+    write: Rewrite
+    known: bool = False
 
 
 def rewritten(body: Model, captured: Mapping[str, Type], constants: Mapping[str, Model], header: Model, rewrite: Rewrite) -> Model:
-    """`body` as `rewrite` writes it, or as it came where that does not work or makes nothing smaller. `captured` are the types of the
+    """`body` as `rewrite` writes it, or as it came where that does not work or makes nothing better. `captured` are the types of the
     outer values by the names under which the body uses them, `constants` those whose values are known; `header` is the model around it."""
     if any(not isinstance(type, TensorType | AbsentType) for type in captured.values()):
         return body
@@ -27,7 +34,7 @@ def rewritten(body: Model, captured: Mapping[str, Type], constants: Mapping[str,
         made = rewrite(_alone(body, captured, constants, header))
     except CosetError:
         return body  # the body stays as it came, and whoever runs it says what is wrong with it
-    if made is None or list(made.opset_import) != list(header.opset_import) or count(made.graph) >= count(body):
+    if made is None or list(made.opset_import) != list(header.opset_import):
         return body
     if _drawing(made.graph) != _drawing(body):  # a comparison could not tell which are the same
         return body
@@ -55,16 +62,3 @@ def _alone(body: Model, captured: Mapping[str, Type], constants: Mapping[str, Mo
         model.graph.initializer.add().CopyFrom(value)
         model.graph.initializer[-1].name = name
     return model
-
-
-def written_anew(read: Callable[[Model], Program], write: Callable[[Program], Model | None]) -> Rewrite:
-    """The rewriting that reads a body by `read` and writes it by `write`; equal bodies once."""
-    known: dict[bytes, Model | None] = {}
-
-    def rewrite(model: Model) -> Model | None:
-        key = sha256(model.SerializeToString(deterministic=True)).digest()
-        if key not in known:
-            known[key] = write(read(model))
-        return known[key]
-
-    return rewrite

@@ -18,7 +18,7 @@ from coset.frontends.onnx import values
 from coset.frontends.onnx.checked import RUNTIME, check_node, defaults_of, form_for, is_newer, schema_of
 from coset.frontends.onnx.facts import Bounded, Fixed, Impossible, RunFacts, UndecidedBranch, read, wrong_rank
 from coset.frontends.onnx.functions import inlined
-from coset.frontends.onnx.inner import Rewrite, rewritten
+from coset.frontends.onnx.inner import Rewrite, Rewriting, rewritten
 from coset.frontends.onnx.nodes import Attributes, attributes_of, draws, ordered, random_functions, used_names
 from coset.frontends.onnx.results import ONE_SIDED, Dims, bounds_of, defined_types, filled_by, fixed_by, note_likely, result_dims
 from coset.frontends.onnx.sequences import element
@@ -40,7 +40,7 @@ STANDARD = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", RUN
 
 
 def import_model(
-    source: str | Path | bytes | Model, *, folder: Path | None = None, rewrite: Rewrite | None = None, keep: Sequence[str] = (),
+    source: str | Path | bytes | Model, *, folder: Path | None = None, rewrite: Rewriting | None = None, keep: Sequence[str] = (),
     inline: bool = False,
 ) -> Program:  # fmt: skip
     """The program in an ONNX file (path), in serialized bytes or in a ModelProto; `folder` is where external data of the latter two lies.
@@ -61,14 +61,14 @@ class _Importer:
     """The state of one import: what each name means so far."""
 
     def __init__(
-        self, opened: OpenedModel, facts: RunFacts, *, rewrite: Rewrite | None = None, outer: _Importer | None = None, graph: Model = None,
-        runs: bool = True,
+        self, opened: OpenedModel, facts: RunFacts, *, rewrite: Rewriting | None = None, outer: _Importer | None = None,
+        graph: Model = None, runs: bool = True,
     ) -> None:  # fmt: skip
         """`outer` is the importer of the graph that holds the node whose body `graph` is; `runs`: the graph's nodes run in every run."""
         model = opened.proto
         self.facts = facts
         self.runs = runs
-        self.rewrite: Rewrite | None = rewrite if outer is None else outer.rewrite
+        self.rewrite: Rewriting | None = rewrite if outer is None else outer.rewrite
         self.opened = opened
         self.graph = model.graph if outer is None else graph
         self.opsets = opsets_of(opened)
@@ -253,7 +253,8 @@ class _Importer:
         if results is None:
             if self.facts.trying and self.runs and standard and wrong_rank(node.op_type, operands):
                 raise Impossible
-            results = self._opaque(node, domain, operands, what, seen)
+            stays, seen = self._with_better_bodies(node, domain, operands, what, seen)
+            results = self._opaque(stays, domain, operands, what, seen)
             if branching and self.runs and self.facts.asks and node.output[0] not in self.facts.branches and _without_rank(results):
                 raise UndecidedBranch(node.output[0])
         for name, term in zip(node.output, results, strict=False):
@@ -337,8 +338,6 @@ class _Importer:
         return values.evaluate(name, host, attributes, values.result_dtype(name, type, operands, attributes))
 
     def _opaque(self, node: Model, domain: str, operands: Sequence[Term], what: str, seen: dialect.Node | None) -> tuple[Term, ...]:
-        if seen is None and self.rewrite is not None:  # else its bodies have a meaning already, over what they capture
-            node = self._rewritten(node, self.rewrite, what)
         captured = captured_names(node)
         for body in bodies(node):
             self.reserved |= all_names(body)
@@ -360,10 +359,22 @@ class _Importer:
             return results[:-1]
         return results
 
+    def _with_better_bodies(
+        self, node: Model, domain: str, operands: Sequence[Term], what: str, seen: dialect.Node | None
+    ) -> tuple[Model, dialect.Node | None]:
+        """The node with its bodies written anew where that is asked for, and how builders see it then."""
+        if self.rewrite is None or not self.runs or not any(True for _ in bodies(node)):
+            return node, seen
+        if seen is None:
+            return self._rewritten(node, self.rewrite.write, what), None
+        if not self.rewrite.known:
+            return node, seen
+        made = self._rewritten(node, self.rewrite.write, what)
+        again = self._seen(made, domain, operands)
+        return (node, seen) if again is None else (made, again)  # what has a meaning keeps one
+
     def _rewritten(self, node: Model, rewrite: Rewrite, what: str) -> Model:
         """The node with its bodies written anew. Small constants that they capture become their own."""
-        if not any(True for _ in bodies(node)):
-            return node
         result = onnx.NodeProto()
         result.CopyFrom(node)
         for body in bodies(result):
