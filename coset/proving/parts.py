@@ -48,7 +48,8 @@ def in_parts(goals: Iterable[Goal], rules: Mapping[str, Rule], meaning: Meaning)
     parts = 0
     while waiting:
         one, other = waiting.pop()
-        for whole, joined, back in ((one, other, False), (other, one, True)):
+        alike = one.type == other.type  # operands of two ops of one name need not be
+        for whole, joined, back in ((one, other, False), (other, one, True)) if alike else ():
             chain, inner = _moved_from(joined, meaning)
             if inner.op.name != CONCATENATE or not 1 < len(inner.operands) <= MOST_PARTS or parts + len(inner.operands) > 4 * MOST_PARTS:
                 continue

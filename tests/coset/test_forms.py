@@ -113,9 +113,11 @@ NOT_PROMISED = {  # inputs, and both programs: equal over the real numbers where
         "float[n,4] a, float[n,4] b", "float[n,4] y", "y = Add(a, b)",
         "k = Constant<value_float = 1.1529215e18>() r = Constant<value_float = 8.6736174e-19>() t = Mul(a, k) u = Mul(b, k) "
         "v = Add(t, u) y = Mul(v, r)"),
-    "products of many": (
-        "float[n,4] a, float[n,4] b", "float[n,4] y", "t = Mul(a, b) u = Mul(t, t) v = Mul(u, u) y = Mul(v, a)",
-        "t = Mul(b, a) u = Mul(t, t) w = Mul(a, u) y = Mul(w, u)"),
+    "a function that overflows where its argument is taken apart (C)": (
+        "float[n,4] a, float[n,4] b", "float[n,4] y", "t = Add(a, b) y = Exp(t)", "t = Exp(a) u = Exp(b) y = Mul(t, u)"),
+    "a quotient that overflows where it is taken apart (C)": (
+        "float[n,4] a, float[n,4] b", "float[n,4] y", "y = Div(a, b)",
+        "t = Mul(b, b) u = Mul(t, t) v = Mul(u, b) p = Mul(a, v) q = Mul(b, v) y = Div(p, q)"),
 }  # fmt: skip
 
 
