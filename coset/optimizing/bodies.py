@@ -31,6 +31,8 @@ from coset.searching.inside import Inside
 from coset.searching.solving import finish, solve_task
 from coset.searching.task import Task, usual_dims
 
+FEWEST = 2  # nodes of a body that is searched
+
 
 class Bodies:
     """The bodies of one model, equal ones looked at once. `told` are those that are better now. All searches together take about as long as
@@ -60,7 +62,7 @@ class Bodies:
         return self._known[key]
 
     def _better(self, model: Model) -> Model | None:
-        if self._searches and self._end > 0:
+        if self._searches and self._end > 0 and count(model.graph) >= FEWEST:
             started = time.perf_counter()
             try:
                 return self._searched(model)
@@ -78,7 +80,8 @@ class Bodies:
             try:
                 found = checked(task, flow, folder / "body.onnx", folder, Seconds())
             except Refused as error:
-                self._blame(task, error)
+                if blamed(task, error):
+                    self.refused = self.refused or error
                 raise
         made = lower(found.made.program)
         before, after = count(model.graph), count(made.graph)
@@ -88,12 +91,6 @@ class Bodies:
         self.told.append(Inside(model.graph.name, before, after, list(found.made.usage), body=True))
         return made
 
-    def _blame(self, task: Task, error: Refused) -> None:
-        """Remember an error whose rule is the user's: it is the user's to mend. Without one of the library the body stays."""
-        broken = (rule for phase in task.phases for rule in phase.rules if rule.name == error.rule)
-        if any(not comes_with_coset(Path(rule.place.file)) for rule in broken):
-            self.refused = self.refused or error
-
     def _plain(self, model: Model) -> Model | None:
         """The body with its constants computed and its known branches taken, where it has fewer nodes then."""
         job = replace(self._job, model=model)
@@ -101,6 +98,12 @@ class Bodies:
         task = Task(job, program, usual_dims(program, job.dims), (), runtime_values)
         made = lower(finish(task, solve_task(task, (), self._flow(job).printable(task))[0])[0])
         return made if count(made.graph) < count(model.graph) else None
+
+
+def blamed(task: Task, error: Refused) -> bool:
+    """Whether the rule that breaks a body is the user's, who is to mend it; without one of the library the body stays."""
+    broken = (rule for phase in task.phases for rule in phase.rules if rule.name == error.rule)
+    return any(not comes_with_coset(Path(rule.place.file)) for rule in broken)
 
 
 def _silent(_: str) -> None:

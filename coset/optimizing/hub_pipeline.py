@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -44,6 +44,7 @@ from coset.lowering.stablehlo.module import print_stablehlo, write_stablehlo
 from coset.lowering.stablehlo.ops import has_form
 from coset.optimizing import running
 from coset.optimizing.formats import Compare, Flow
+from coset.optimizing.hub_bodies import HubBodies
 from coset.searching.task import Task
 from coset.targets.running import Running
 
@@ -121,7 +122,12 @@ class StableHloOut(_HubFlow):
         """Kept ONNX nodes and ops of other dialects are opened, for nothing else has a form; StableHLO stays as it came."""
         self.job.progress("reading the model")
         program = self.original
-        return self._task(program if is_stablehlo(self.job.model) else program.with_roots(primitive(program)), EVERY_OPSET)
+        inner = HubBodies(self.job, _Body)
+        roots = inner.of(program.roots if is_stablehlo(self.job.model) else primitive(program))
+        if inner.refused is not None:
+            raise inner.refused
+        task = self._task(program if roots == program.roots else program.with_roots(roots), EVERY_OPSET)
+        return replace(task, functions=tuple(inner.told))
 
     def printable(self, _: Task) -> Printable:
         return _why_not
@@ -143,6 +149,20 @@ class StableHloOut(_HubFlow):
             return report
 
         return compare
+
+
+@dataclass(frozen=True)
+class _Body(StableHloOut):
+    """A body of control flow as a module of its own, whose own bodies were looked at."""
+
+    program: Program
+
+    @property
+    def original(self) -> Program:
+        return self.program
+
+    def read(self) -> Task:
+        return self._task(self.program, EVERY_OPSET)
 
 
 class OnnxOut(_HubFlow):

@@ -1,4 +1,4 @@
-"""Bodies of control flow that stays are optimized inside, each as a program of its own."""
+"""Bodies of control flow that stays are optimized inside, each as a program of its own: of ONNX and of StableHLO."""
 
 from __future__ import annotations
 
@@ -15,10 +15,19 @@ from coset.backends.onnxruntime import Session
 from coset.cli import run
 from coset.comparing.refused import Refused
 from coset.console.optimized import show_optimized
+from coset.dialects.hub.region_terms import if_term, while_term
+from coset.dialects.hub.terms import broadcast
+from coset.frontends.stablehlo.program import import_stablehlo
+from coset.ir.constants import constant_of
+from coset.ir.program import Program
+from coset.ir.term import Term, constant, get, input_term, make, topological
+from coset.ir.types import BOOL, F32, I32, tensor
+from coset.lowering.stablehlo.module import write_stablehlo
 from coset.rules.lock import NAME, Locked, save_lock, text_hash
 from tests.coset.test_planted_rule import PLANTED, rule_of
 
 HEAD = '<ir_version: 9, opset_import: ["": 19]>'
+LIMITS = coset.Limits(seconds=200)  # bodies share them, and other tests run beside these
 X = np.arange(-6, 6, dtype=np.float32).reshape(3, 4)
 ONE = "<float one = {1}>"
 WASTE = "{0}a = Mul({1}, one) {0}b = Neg({0}a) {0}c = Neg({0}b)"  # nothing
@@ -51,7 +60,7 @@ FEEDS: dict[str, list[dict[str, Any]]] = {
 def optimized(text: str, **options: Any) -> tuple[Any, dict[str, Any]]:
     """The model that is written, and the report; outputs are those of the original."""
     given = onnx.parser.parse_model(text)
-    found = coset.optimize(given, **options)
+    found = coset.optimize(given, limits=LIMITS, **options)
     made = onnx.load(found._draft.path)
     onnx.checker.check_model(made)
     one, other = (Session(each.SerializeToString()) for each in (given, made))
@@ -106,3 +115,54 @@ def test_a_false_rule_does_not_change_a_body(tmp_path: Path) -> None:
     FEEDS[never] = [{"x": X}]
     with pytest.raises(Refused, match="rule `planted` breaks the program"):
         optimized(never, rules=[path])
+
+
+def hub(name: str, *operands: Term, **attributes: Any) -> Term:
+    return make(f"stablehlo.{name}", operands, attributes)
+
+
+def waste(x: Term, one: Term) -> Term:
+    return hub("negate", hub("negate", hub("multiply", x, one)))
+
+
+def module(folder: Path) -> Path:
+    """A loop that carries a constant, and a branch in which there is an if: the same waste in each."""
+    x, n, c = input_term("x", tensor(F32, 4, 8)), input_term("n", tensor(I32)), input_term("c", tensor(BOOL))
+    zero, step, three, one = (constant(constant_of(each)) for each in (np.int32(0), np.int32(1), np.int32(3), np.float32(1)))
+    ones = broadcast(one, x.tensor.dims, ())
+    turned = while_term(
+        (hub("minimum", n, three), x, ones), lambda i, v, o: hub("compare", i, zero, direction="GT"),
+        lambda i, v, o: (hub("subtract", i, step), hub("tanh", waste(v, o)), o),
+    )  # fmt: skip
+    chosen = if_term(
+        c, (x, c), lambda v, p: if_term(p, (v,), lambda w: hub("tanh", waste(w, ones)), lambda w: waste(w, ones)),
+        lambda v, p: hub("exponential", waste(v, ones)),
+    )  # fmt: skip
+    path = folder / "m.mlir"
+    write_stablehlo(Program((x, n, c), (("y", get(turned, 1)), ("z", chosen))), path)
+    return path
+
+
+def hub_ops(roots: Any) -> set[str]:
+    """The ops of terms and of all bodies in them."""
+    terms = list(topological(roots))
+    return {term.op.name for term in terms}.union(*(hub_ops(region.results) for term in terms for region in term.regions))
+
+
+def test_rules_look_into_bodies_of_stablehlo(tmp_path: Path) -> None:
+    path, out = module(tmp_path), tmp_path / "out.mlir"
+    found = coset.optimize(path, target="stablehlo", limits=LIMITS)
+    found.save(out)
+    ops = hub_ops(import_stablehlo(out).roots)
+    assert not {"stablehlo.negate", "stablehlo.multiply"} & ops and {"stablehlo.while", "stablehlo.if", "stablehlo.tanh"} <= ops
+    assert {each["name"] for each in found.report["bodies"]} == {"of stablehlo.while", "of stablehlo.if"}
+    assert {"multiply_one", "double_negate"} <= {rule["name"] for rule in found.report["rules"]}
+    assert coset.diff(path, out, time_limit=0)["ok"]
+
+
+def test_a_false_rule_does_not_change_a_body_of_stablehlo(tmp_path: Path) -> None:
+    path = tmp_path / "planted.rules"
+    path.write_text(PLANTED.replace("tanh(tanh(x)) => tanh(x)", "negate(negate(x)) => negate(x)"))
+    save_lock(tmp_path / NAME, {"planted": Locked(text_hash(rule_of(path).text), "proved", "normal forms, 8 instances of symbolic sizes")})
+    with pytest.raises(Refused, match="rule `planted` breaks the program"):
+        coset.optimize(module(tmp_path), target="stablehlo", limits=LIMITS, rules=[path], only_rules=["planted"])
