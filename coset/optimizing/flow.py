@@ -159,7 +159,7 @@ def _certified(task: Task, solved: Solved, path: Path) -> tuple[Certificate | No
     from coset.proving.steps import Uncertified
 
     task.job.progress("making the certificate")
-    before, after = (read_program(each, inline=not task.job.keep_functions) for each in (task.job.model, path))
+    before, after = (read_program(each, inline=not task.job.keep_functions, own=task.job.own().ops) for each in (task.job.model, path))
     phases = with_witnesses(task.phases, task.job.weakest)
     try:
         certificate, said = certify(CertifiedWay(task.program, wanted_roots(task), solved, before, after), phases)
@@ -316,7 +316,7 @@ def _as_rounded(
     flow.write(task.program, attempt, None)
     if compare(attempt, exact=False).ok:
         return check  # a rule does it
-    written = read_program(path, inline=not task.job.keep_functions)
+    written = read_program(path, inline=not task.job.keep_functions, own=task.job.own().ops)
     found = by_rounding(task.program, written, check, exact=made.exact, exceptions=made.exceptions)
     return check if found is None else found
 
