@@ -22,6 +22,7 @@ from coset.lowering.onnx.model import part_model
 from coset.lowering.onnx.spliced import link_data, splice
 
 Model = Any  # a message of the `onnx` package
+MEANT = "ONNX Runtime, with what nodes of ops of yours mean in their place in the original"
 
 
 def with_meanings(model: str | Path | Model, program: Program, own: Collection[str], path: Path) -> None:

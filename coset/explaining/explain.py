@@ -213,13 +213,11 @@ def _reasons(rules: Sequence[Rule], task: Task, saturation: Saturation, matched:
         yield f"it promises {', '.join(weaker)}, and numerics `{job.numerics}` allow no less: --numerics {weaker[0].split()[0]} lets it in"
     elif not any(job.admission.admits(rule) for rule in rules):
         yield "it is left out by --disable-rule or --only-rules"
+    elif not gain.made and (illegal := _illegal(rules, task, saturation)):
+        yield illegal
     elif not any(rule.name in active for rule in rules):
         made = sorted({str(rule.definition) for rule in rules if rule.definition is not None})
-        own = [reason for op in made if (reason := why_unwritten(op, job.target))]
-        ops = ", ".join(f"`{op}`" for op in made)
-        yield from own or [f"the target `{job.target.name}` does not run {ops}, or the model's opset has it not"]
-    elif matched and not gain.made and (illegal := _illegal(rules, task, saturation)):
-        yield illegal
+        yield f"the target `{job.target.name}` does not run {', '.join(f'`{op}`' for op in made)}, or the model's opset has it not"
     elif matched and not gain.made:
         if all(_stands(each, saturation) for each in matched):
             yield "the model has it there as it is"
@@ -241,9 +239,9 @@ def _illegal(rules: Sequence[Rule], task: Task, saturation: Saturation) -> str:
     """Why the target runs no node of the user's op that the rules find; "" where it runs one."""
     pricer = Pricer(task.job.target, task.binding)
     for op in sorted({str(rule.definition) for rule in rules if rule.recognises} & task.job.own().ops):
-        why = why_illegal(op, saturation.graph, pricer)
-        if why:
-            return f"the target `{task.job.target.name}` cannot run `{op}` there: {why}"
+        unwritten, why = why_unwritten(op, task.job.target), why_illegal(op, saturation.graph, pricer)
+        if unwritten or why:
+            return unwritten or f"the target `{task.job.target.name}` cannot run `{op}` there: {why}"
     return ""
 
 

@@ -286,7 +286,7 @@ def _broken_by(
     culprit = _culprit(task, flow, compare, attempt, exact=exact, heavy=heavy)
     rule = next((rule for phase in task.phases for rule in phase.rules if rule.name == culprit), None)
     if rule is None or not comes_with_coset(Path(rule.place.file)) or left_out == LEFT_OUT:  # a rule of the user's is the user's to mend
-        raise refused(culprit, check)
+        raise refused(culprit, check, sorted(task.job.own().ops & flow.given(task.program).keys()))
     task.job.progress(f"rule `{rule.name}` breaks this program; going on without it")
     return rule.family
 

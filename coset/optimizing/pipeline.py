@@ -14,7 +14,7 @@ from coset.comparing.check import Oracle
 from coset.comparing.deadline import USUAL
 from coset.comparing.evaluated import Evaluated, Loading
 from coset.comparing.feeds import Sample
-from coset.comparing.meant import with_meanings
+from coset.comparing.meant import MEANT, with_meanings
 from coset.comparing.reference import is_stablehlo
 from coset.comparing.runtime_fold import runtime_values
 from coset.comparing.samples import with_samples
@@ -233,9 +233,10 @@ class _Onnx:
         path = folder / "meant.onnx"
         try:
             with_meanings(self.job.model, task.program, own, path)
-            return self._oracle(task, path)
+            found = self._oracle(task, path)
         except CosetError:  # the definition has no form in ONNX, or the model has other nodes that nobody knows
             return None
+        return lambda model, **asked: replace(found(model, **asked), by=MEANT)
 
     def _evaluated(self) -> Evaluated:
         own = self.job.own().ops
