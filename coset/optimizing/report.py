@@ -16,7 +16,7 @@ from coset.extract.select import reprice
 from coset.ir.evaluate import describe
 from coset.ir.program import Program
 from coset.job.answer import as_json, save
-from coset.job.own_ops import as_written, has_form, why_unwritten
+from coset.job.own_ops import as_written, why_unwritten
 from coset.prove.certificate import Certificate
 from coset.rules.lock import entry_of
 from coset.searching.illegal import why_illegal
@@ -137,26 +137,23 @@ def own_matches(task: Task, solved: Solved, usage: Sequence[Usage]) -> list[dict
 
 
 def own_nodes(task: Task, solved: Solved, ops: Sequence[Mapping[str, int]], printable: Printable) -> list[dict[str, Any]]:
-    """The user's ops of which the model has nodes, or which the target lists: how many nodes the model and the result have (`ops`), and why
-    the result has none."""
-    target, pricer = task.job.target, Pricer(task.job.target, task.binding, printable=printable)
-    counts = {name: [each.get(name, 0) for each in ops] for name in sorted(task.job.own().ops)}
-    shown = {name: both for name, both in counts.items() if any(both) or has_form(target, name)}
-    reasons = {name: (_why_left if both[1] else _why_none)(name, task, solved, pricer) for name, both in shown.items()}
-    return [{"op": name, "nodes": both, "reason": reasons[name]} for name, both in shown.items()]
-
-
-def _why_left(op: str, task: Task, *_: object) -> str:
-    """Why the result has nodes of a user's op that the target does not run; "" if it runs them."""
-    unwritten = why_unwritten(op, task.job.target)
-    return f"{unwritten}; what stays is in a body of control flow, or fits no clause of the definition" if unwritten else ""
+    """The user's ops: how many nodes the model and the result have of each (`ops`), and why the result has none."""
+    pricer = Pricer(task.job.target, task.binding, printable=printable)
+    found = []
+    for op in sorted(task.job.own().ops):
+        before, after = (each.get(op, 0) for each in ops)
+        unwritten = why_unwritten(op, task.job.target)
+        if unwritten and after:
+            unwritten += "; what stays is in a body of control flow, or fits no clause of the definition"
+        elif unwritten and before:
+            unwritten += "; what it means is written"
+        reason = unwritten or ("" if after else _why_none(op, task, solved, pricer))
+        found.append({"op": op, "nodes": [before, after], "reason": reason})
+    return found
 
 
 def _why_none(op: str, task: Task, solved: Solved, pricer: Pricer) -> str:
-    """Why the result has no node of a user's op."""
-    unwritten = why_unwritten(op, task.job.target)
-    if unwritten:
-        return f"{unwritten}; what it means is written"
+    """Why the result has no node of a user's op that the target lists."""
     graphs = [each.saturation.graph for each in (solved, *solved.zones)]
     illegal = next((why for graph in graphs if (why := why_illegal(op, graph, pricer))), "")
     if illegal:
