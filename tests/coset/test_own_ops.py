@@ -20,9 +20,16 @@ from coset.cli import run
 from coset.comparing.evaluated import EVALUATOR
 from coset.comparing.meant import MEANT
 from coset.comparing.refused import Refused
+from coset.dialects.onnx.own import KINDS
 from coset.frontends.onnx.model import import_model
+from coset.frontends.onnx.nodes import attributes_of
+from coset.frontends.onnx.tensors import open_model
+from coset.ir import dims
+from coset.ir.constants import constant_of
 from coset.ir.errors import CosetError
+from coset.ir.types import DTYPES
 from coset.job.own_rules import own_rules
+from coset.lowering.onnx.graph import attribute_proto
 from coset.lowering.onnx.model import lower
 
 RULES = """use stablehlo as hlo, chlo
@@ -71,7 +78,7 @@ acme = {{ launch = {{ value = 1e-12, unit = "s", source = "acme" }} }}
 [legal]
 forms = [ {{ ops = "{ops}", kernel = "acme", dtypes = "f32 i32" }} ]
 """
-DTYPES = {"float": np.float32, "int32": np.int32, "double": np.float64}
+NUMPY = {"float": np.float32, "int32": np.int32, "double": np.float64}
 
 
 @dataclass(frozen=True)
@@ -174,7 +181,7 @@ def drawn(case: Acme) -> dict[str, Any]:
     random = np.random.default_rng(7)
     sizes = {"n": 5}
     shapes = {name: tuple(sizes.get(dim) or int(dim) for dim in shape.split(",")) for name, shape in case.inputs.items()}
-    return {name: (random.normal(size=shape) * 9).astype(DTYPES[case.dtype]) for name, shape in shapes.items()}
+    return {name: (random.normal(size=shape) * 9).astype(NUMPY[case.dtype]) for name, shape in shapes.items()}
 
 
 def told_of(report: Mapping[str, Any], op: str) -> Any:
@@ -368,6 +375,39 @@ def test_rules_about_an_op_see_its_nodes(tmp_path: Path) -> None:
     text = '<ir_version: 9, opset_import: ["" : 20, "com" : 1]> g (float[n] x) => (float[n] y) { a = com.Twice(x) y = com.Twice(a) }'
     found = coset.optimize(onnx.parser.parse_model(text), rules=[path], only_rules=["twice"])
     assert found.report["nodes"]["after"] == 1 and found.report["check"]["ok"]
+
+
+VALUES: Mapping[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {  # of each kind of attribute: what a node can say, and what it cannot
+    "int": ((3, -(1 << 63)), ()),
+    "float": ((0.5, float("inf"), 0.10000000149011612), (0.1, 1e300)),
+    "bool": ((True, False), ()),
+    "string": (("plain", ""), ()),
+    "combiner": (("add",), ()),
+    "direction": (("LT",), ()),
+    "ints": (((1, -2), ()), ()),
+    "dims": (((2, 3),), ((dims.symbol("n"), 1),)),
+    "permutation": (((1, 0),), ()),
+    "axes": (((0, 2),), ()),
+    "floats": (((0.5, 2.0),), ((0.5, 0.1),)),
+    "padding": ((((1, 2), (0, 3)),), (((dims.symbol("n"), 0),),)),
+    "dtype": ((DTYPES["f16"], DTYPES["bool"]), ()),
+    "constant": ((constant_of(np.ones(3, np.float32)),), ()),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_attribute_is_written_as_it_is_read(kind: str) -> None:
+    """Through the bytes of a node, for every kind; what no node can say has no form."""
+    form = KINDS[kind]
+    can, cannot = VALUES[kind]
+    for value in can:
+        proto = onnx.AttributeProto.FromString(attribute_proto("a", form.write(value)).SerializeToString())
+        assert onnx.AttributeProto.AttributeType.Name(proto.type).lower() == form.word
+        given = attributes_of(onnx.NodeProto(attribute=[proto]), open_model(model(CASES["default"].node)))
+        assert given is not None
+        found = form.read(given["a"])
+        assert (found.key == value.key) if kind == "constant" else (found == value and type(found) is type(value))
+    assert all(form.write(value) is None for value in cannot)
 
 
 # ------------------------------------------------------------ a kernel that there is
