@@ -114,22 +114,28 @@ def verify(
 
 @alone
 def diff(
-    first: Model, second: Model, *, html: str | Path | None = None, numerics: str = "reassociates", time_limit: float = 5.0,
-    check_seconds: float = CHECKED, dims: Mapping[str, int] | None = None, sample_inputs: Sequence[Sample] = (),
+    first: Model, second: Model, *, html: str | Path | None = None, numerics: str = "reassociates", rules: Rules = (),
+    allow_assumed: bool = False, time_limit: float = 5.0, check_seconds: float = CHECKED, dims: Mapping[str, int] | None = None,
+    sample_inputs: Sequence[Sample] = (),
 ) -> dict[str, Any]:  # fmt: skip
     """The outputs of two models beside each other on drawn and adversarial inputs (`ok`), and their graphs node by node.
 
-    `html` is a page to write, with both graphs. Nodes are paired by a search of `time_limit` seconds; 0 pairs equal terms only.
+    `html` is a page to write, with both graphs. Nodes are paired by a search of `time_limit` seconds; 0 pairs equal terms only. `rules` say
+    what nodes of the user's own ops mean, and pair nodes too.
 
     Raises:
-        CosetError: a model cannot be read, or the first one runs on no drawn input. `coset.Unknown`: the comparison did not end in time.
+        CosetError: a model cannot be read, or the first one runs on no drawn input. `RefutedRule`, `UnshownRule`: as `coset.optimize`.
+        `coset.Unknown`: the comparison did not end in time.
     """
     from coset.comparing.deadline import within
     from coset.job.machine import memory
+    from coset.job.own_rules import own_rules
     from coset.reporting.differing import Asked, differing
 
+    listed(rules=rules)
+    own = own_rules(rules, allow_assumed=allow_assumed)
     with _files(first, second) as (one, other):
-        asked = Asked(str(one), str(other), dims or {}, numerics, time_limit, None if html is None else Path(html), sample_inputs)
+        asked = Asked(str(one), str(other), dims or {}, numerics, time_limit, None if html is None else Path(html), sample_inputs, own)
         return within(lambda _: differing(asked), check_seconds + time_limit, memory=memory())
 
 

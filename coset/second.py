@@ -12,10 +12,12 @@ import sys
 from pathlib import Path
 
 import coset.dialects
+from coset.job.own_rules import node_ops
 from coset.prove import second
 from coset.prove.certificate import Rejected
 from coset.prove.certificate_file import read_certificate
 from coset.proving.verify import read_certified
+from coset.rules.library import DEFAULT, load, read_text
 
 assert coset.dialects  # imported so that every op is registered
 
@@ -35,7 +37,9 @@ def main() -> int:
     given = parser.parse_args()
     names = dict(pair.split("=", 1) for pair in given.map)
     try:
-        programs = read_certified(read_certificate(given.certificate), given.before, given.after)
+        load([*DEFAULT, *given.rules])  # which registers the ops that these files define
+        own = node_ops(map(read_text, given.rules))
+        programs = read_certified(read_certificate(given.certificate), given.before, given.after, own)
     except Rejected as error:
         print(error.message)
         return STATUS[second.REJECTS]

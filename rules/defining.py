@@ -42,6 +42,11 @@ def defer_definitions(path: Path) -> tuple[str, ...]:
     return tuple(match[1] for match in found)
 
 
+def named_in(text: str) -> tuple[str, ...]:
+    """The names of the ops that the text of a rule file defines, in its order."""
+    return tuple(match[1] for match in _ENTRY.finditer(text) if "." in match[1])
+
+
 _ENTRY = re.compile(r"^(?:op|kernel)\s+([\w.]+)", re.MULTILINE)
 
 

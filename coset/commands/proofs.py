@@ -112,6 +112,8 @@ def verify(
     show_default=True,
     help="what rules that pair nodes may promise; with exact every bit of the outputs counts",
 )
+@RULES
+@ALLOW_ASSUMED
 @click.option("--time-limit", type=click.FloatRange(min=0), default=5.0, show_default=True, help="seconds of search; 0: equal terms only")
 @CHECK_TIME_LIMIT
 @DIM
@@ -123,6 +125,8 @@ def diff(
     second: str,
     html: str | None,
     numerics: str,
+    rule_files: tuple[str, ...],
+    allow_assumed: bool,
     time_limit: float,
     check_time_limit: float,
     dims: dict[str, int],
@@ -137,8 +141,8 @@ def diff(
     page = file_in_folder(html, "page")
     refuse_overwriting((first, second), {"page": page})
     result = api.diff(
-        first, second, html=page, numerics=numerics, time_limit=time_limit, check_seconds=check_time_limit, dims=dims,
-        sample_inputs=samples,
+        first, second, html=page, numerics=numerics, rules=rule_files, allow_assumed=allow_assumed, time_limit=time_limit,
+        check_seconds=check_time_limit, dims=dims, sample_inputs=samples,
     )  # fmt: skip
     if as_json:
         print_json(result)

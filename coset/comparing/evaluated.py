@@ -7,16 +7,17 @@ same nodes read the same, and everything behind them is the same whatever they g
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
+from coset.backends.onnxruntime import NotLoaded
 from coset.comparing.check import CheckReport
-from coset.comparing.reference import against_reference, values_in_order
+from coset.comparing.reference import KNOWN, UNDEFINED, against_reference, values_in_order
 from coset.frontends.onnx.functions import functions_of
-from coset.frontends.onnx.model import STANDARD, import_model
+from coset.frontends.onnx.model import import_model
 from coset.ir.builtin import OPAQUE, TOKEN
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
@@ -26,7 +27,7 @@ from coset.ir.types import TensorType, TokenType, TupleType
 from coset.targets.running import Running
 
 EVALUATOR = "the evaluator, since ONNX Runtime does not run the model"
-KNOWN = (*STANDARD, "ai.onnx")  # domains that have values here
+Compare = Callable[..., CheckReport]  # as `Evaluated`
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Evaluated:
 
     original: Program
     dims: Mapping[str, int]
+    own: Collection[str] = ()  # ops of the user's, by their names
 
     def __call__(
         self, model: Any, *, exact: bool, running: Running | None = None, exceptions: AbstractSet[str] = frozenset()
@@ -45,7 +47,28 @@ class Evaluated:
             CosetError: the original has no value on drawn inputs, or the nodes that nobody knows are not the same ones.
         """
         assert running is None, "nothing runs it"
-        return compared(self.original, import_model(model), self.dims, exact=exact, exceptions=exceptions)
+        return compared(self.original, import_model(model, own=self.own), self.dims, exact=exact, exceptions=exceptions)
+
+
+@dataclass
+class Loading:
+    """The comparison by a runtime (`by_runtime`), and by the evaluator from the first result on that the runtime does not load: it has
+    a node of an op of the user's. `loads` says whether all were loaded."""
+
+    by_runtime: Compare
+    evaluated: Callable[[], Evaluated]
+    loads: bool = True
+
+    def __call__(
+        self, model: Any, *, exact: bool, running: Running | None = None, exceptions: AbstractSet[str] = frozenset()
+    ) -> CheckReport:
+        """As `Evaluated`."""
+        if self.loads:
+            try:
+                return self.by_runtime(model, exact=exact, running=running, exceptions=exceptions)
+            except NotLoaded:
+                self.loads = False
+        return self.evaluated()(model, exact=exact, exceptions=exceptions)
 
 
 def compared(
@@ -58,7 +81,7 @@ def compared(
     """
     one, two = cut(original), cut(other)
     if [term.attribute("name") for term in one.inputs] != [term.attribute("name") for term in two.inputs]:
-        raise CosetError("the nodes that nothing here runs are others in the result, so that it cannot be compared")
+        raise CosetError("the nodes that nothing here runs are others in the result, so that it cannot be compared", help=UNDEFINED)
     report = against_reference(one, lambda feed: values_in_order(one, two, feed), dims, exact=exact, exceptions=exceptions)
     return replace(report, by=EVALUATOR)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -20,15 +20,18 @@ from coset.comparing.infinities import LOST, ExactOutputs
 from coset.comparing.noise import floating, largest_step, moved, nudged, rounded, weight_bytes, wide
 from coset.comparing.sizes import trials
 from coset.comparing.usual_outputs import blindness, usual_sizes
-from coset.frontends.onnx.model import import_model
+from coset.frontends.onnx.model import STANDARD, import_model
 from coset.frontends.stablehlo.program import import_stablehlo
 from coset.ir import dims
+from coset.ir.builtin import OPAQUE
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.ir.types import TensorType
 
+KNOWN = (*STANDARD, "ai.onnx")  # domains whose ops have values here
+UNDEFINED = "say in a rule file what the node means, and give the file with --rules (docs/own-ops.md)"
 STABLEHLO = (".mlir", ".mlirbc", ".stablehlo", ".bc")
 SUMS = ("stablehlo.dot_general", "stablehlo.convolution", "stablehlo.reduce", "stablehlo.reduce_window")
 GROWING = ("stablehlo.add", "stablehlo.subtract", "stablehlo.multiply", "stablehlo.exponential", "stablehlo.power")
@@ -42,8 +45,9 @@ def is_stablehlo(model: Any) -> bool:
     return isinstance(model, str | Path) and Path(model).suffix in STABLEHLO
 
 
-def read_program(model: Any, *, inline: bool = False) -> Program:
+def read_program(model: Any, *, inline: bool = False, own: Collection[str] = ()) -> Program:
     """The program in an ONNX file, a ModelProto, or a StableHLO file. `inline`: functions of an ONNX model's own are read as their nodes.
+    `own`: the user's ops whose ONNX nodes are read as terms, by their names.
 
     Raises:
         CosetError: it cannot be read.
@@ -52,7 +56,7 @@ def read_program(model: Any, *, inline: bool = False) -> Program:
         return model
     if is_stablehlo(model):
         return import_stablehlo(Path(model))
-    return import_model(model, inline=inline)
+    return import_model(model, inline=inline, own=own)
 
 
 def against_reference(
@@ -91,7 +95,9 @@ def against_reference(
         if report.cases:
             return replace(report, apart=apart, blind=blindness(program, ordinary))
         refusal = report.reasons[0] if report.reasons else ""
-    raise CosetError(f"the model has no value on drawn inputs ({refusal})", help="give its free dims with --dim NAME=N")
+    unknown = any(term.op is OPAQUE and term.attribute("domain") not in KNOWN for term in program.terms())
+    help = UNDEFINED if unknown else "give its free dims with --dim NAME=N"
+    raise CosetError(f"the model has no value on drawn inputs ({refusal})", help=help)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -40,11 +40,15 @@ def unblamed(check: CheckReport) -> Refused:
     )  # fmt: skip
 
 
-def refused(culprit: str | None, check: CheckReport) -> Refused:
-    """The error where the rule `culprit` breaks the program; None where it fails without any rule."""
+def refused(culprit: str | None, check: CheckReport, defined: Sequence[str] = ()) -> Refused:
+    """The error where the rule `culprit` breaks the program; None where it fails without any rule. `defined`: the user's ops that the
+    original has nodes of."""
     what = str(check.worst) if check.worst else ""
     if culprit is None:
-        return Refused(f"the program does not survive import and export unchanged ({what}); it is not handed out", rule=None, check=check)
+        ops = ", ".join(f"`{op}`" for op in defined)
+        help = f"the runtime has kernels of its own for {ops}: do the definitions say what they compute?" if defined else ""
+        said = f"the program does not survive import and export unchanged ({what}); it is not handed out"
+        return Refused(said, rule=None, check=check, help=help)
     return Refused(
         f"rule `{culprit}` breaks the program ({what}); it is not handed out", rule=culprit, check=check,
         help="leave the rule out or restrict --numerics; please report the model",

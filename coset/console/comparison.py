@@ -21,6 +21,8 @@ def show_check(check: Mapping[str, Any]) -> None:
     skipped = f", not run by the original: {', '.join(check['skipped'])}" if check["skipped"] else ""
     largest = f"largest difference {check['max_abs']:.3g} ({check['max_rel']:.3g} relative)"
     CONSOLE.print(f"check      {verdict} on {', '.join(check['inputs'])} inputs{skipped}; {largest}")
+    if check.get("by"):
+        CONSOLE.print(f"           compared by {check['by']}", markup=False)
     if check.get("loose"):
         CONSOLE.print(f"           not bit by bit: {check['loose']}")
     if check.get("blind"):

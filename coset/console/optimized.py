@@ -35,10 +35,7 @@ def show_optimized(report: Mapping[str, Any]) -> None:
         rests = f"rests on rules {proof['assurance']} or better, {proof['numerics']} or stronger"
         print_line(f"certificate {proof['steps']} steps, {proof['bytes']} bytes, checked; {rests}")
     _show_rules(report["rules"], whole=report["rules_from"] == "certificate")
-    for own in report["own"]:
-        if not own["uses"]:
-            matched = f"matched {own['matches']} times, and made nothing that was chosen" if own["matches"] else "matched nowhere"
-            print_line(f"own rule   {own['rule']} {matched}; `coset explain --rule {own['rule']}` says why", markup=False)
+    _show_own(report)
     for left in report["left_out"]:
         print_line(f"left out   rule {left['rule']}, which breaks this program: {left['problem']}", markup=False)
     _show_ranges(report.get("ranges", ()))
@@ -51,6 +48,17 @@ def show_optimized(report: Mapping[str, Any]) -> None:
         print_line(f"opaque     {', '.join(report['opaque'])}", markup=False)
     if "output" in report:
         print_line(f"written    {report['output']}", markup=False)
+
+
+def _show_own(report: Mapping[str, Any]) -> None:
+    """The user's own rules that made nothing, and what became of nodes of the user's own ops."""
+    for own in report["own"]:
+        if not own["uses"]:
+            matched = f"matched {own['matches']} times, and made nothing that was chosen" if own["matches"] else "matched nowhere"
+            CONSOLE.print(f"own rule   {own['rule']} {matched}; `coset explain --rule {own['rule']}` says why", markup=False)
+    for own in report["own_ops"]:
+        reason = f": {own['reason']}" if own["reason"] else ""
+        CONSOLE.print(f"own op     {own['op']}, {own['nodes'][0]} -> {own['nodes'][1]} nodes{reason}", markup=False)
 
 
 def _show_ops(ops: Mapping[str, Sequence[int]]) -> None:

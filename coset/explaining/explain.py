@@ -14,10 +14,12 @@ from coset.egraph.saturate import Saturation, saturate
 from coset.explaining.missing import missing
 from coset.explaining.nearest import Matcher, Near, Unequal, makers_in
 from coset.explaining.words import Words
+from coset.extract.cost import Pricer
 from coset.ir.errors import CosetError
 from coset.ir.op import find_op, get_op
 from coset.ir.suggestions import like, meant
 from coset.job.job import Job
+from coset.job.own_ops import why_unwritten
 from coset.job.phases import COMPOSITE, permitted_phases, with_parts
 from coset.optimizing.pipeline import flow_for, suffix
 from coset.packaging.asked import DIALECT
@@ -26,6 +28,7 @@ from coset.rules.definition import is_defined
 from coset.rules.equation import NUMERICS_ORDER
 from coset.rules.pattern import Application
 from coset.rules.rule import RECOGNISE, Rule, permitted
+from coset.searching.illegal import why_illegal
 from coset.searching.solving import solve_task
 from coset.searching.task import Task, wanted_roots
 from coset.searching.usage import used_rules
@@ -92,7 +95,7 @@ def _task(job: Job) -> Task:
     """The model as `coset optimize` reads it, or `coset lower` where that is what the target is for."""
     if job.target.dialect == DIALECT:
         job.progress("reading the model")
-        return searched(job, read_program(job.model))
+        return searched(job, read_program(job.model, own=job.own().ops))
     return flow_for(job, Path(f"explained{suffix(job.target)}")).read()
 
 
@@ -210,6 +213,8 @@ def _reasons(rules: Sequence[Rule], task: Task, saturation: Saturation, matched:
         yield f"it promises {', '.join(weaker)}, and numerics `{job.numerics}` allow no less: --numerics {weaker[0].split()[0]} lets it in"
     elif not any(job.admission.admits(rule) for rule in rules):
         yield "it is left out by --disable-rule or --only-rules"
+    elif not gain.made and (illegal := _illegal(rules, task, saturation)):
+        yield illegal
     elif not any(rule.name in active for rule in rules):
         made = sorted({str(rule.definition) for rule in rules if rule.definition is not None})
         yield f"the target `{job.target.name}` does not run {', '.join(f'`{op}`' for op in made)}, or the model's opset has it not"
@@ -228,6 +233,16 @@ def _reasons(rules: Sequence[Rule], task: Task, saturation: Saturation, matched:
         lacking = [{op for op in map(_op, rule.reads - there) if not is_defined(get_op(op))} for rule in rules]
         if all(lacking):
             yield f"no form of the model has {' or '.join(f'`{op}`' for op in sorted(set().union(*lacking)))}"
+
+
+def _illegal(rules: Sequence[Rule], task: Task, saturation: Saturation) -> str:
+    """Why the target runs no node of the user's op that the rules find; "" where it runs one."""
+    pricer = Pricer(task.job.target, task.binding)
+    for op in sorted({str(rule.definition) for rule in rules if rule.recognises} & task.job.own().ops):
+        unwritten, why = why_unwritten(op, task.job.target), why_illegal(op, saturation.graph, pricer)
+        if unwritten or why:
+            return unwritten or f"the target `{task.job.target.name}` cannot run `{op}` there: {why}"
+    return ""
 
 
 def _stands(near: Near, saturation: Saturation) -> bool:

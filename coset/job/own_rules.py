@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from coset.dialects.onnx.own import domain_and_name
 from coset.ir.errors import CosetError
 from coset.ir.forked import error_of, error_parts
+from coset.ir.op import get_op
 from coset.rules import cache
+from coset.rules.defining import named_in
 from coset.rules.elaborated import ROOT, comes_with_coset, sources
 from coset.rules.library import DEFAULT, load, read_text, rule_files
 from coset.rules.lock import PROVER, entry_of, text_hash
@@ -73,10 +76,12 @@ class UnshownRule(CosetError):
 
 @dataclass(frozen=True)
 class OwnRules:
-    """Further rules of the user's that were checked, as `own_rules` gives them: where they come from, and the verdict on each entry."""
+    """Further rules of the user's that were checked, as `own_rules` gives them: where they come from, the verdict on each entry, and the
+    `ops` that they define and that can be ONNX nodes."""
 
     sources: tuple[Path | WrittenRule, ...] = ()
     verdicts: Mapping[str, RuleVerdict] = field(default_factory=dict, compare=False)
+    ops: frozenset[str] = frozenset()
 
     @property
     def not_shown(self) -> tuple[RuleVerdict, ...]:
@@ -125,7 +130,7 @@ def own_rules(
             entries.setdefault(entry_of(rule), []).append(rule)
     context = "\n".join([*map(read_text, files), *(each.text for each in written)])
     verdicts = _verdicts(entries, _digest(context), seconds, progress)
-    own = OwnRules((*files, *written), verdicts)
+    own = OwnRules((*files, *written), verdicts, node_ops([context]))
     first = {name: rules[0] for name, rules in entries.items()}
     refuted = [verdict for verdict in verdicts.values() if not verdict.ok]
     if refuted:
@@ -133,6 +138,11 @@ def own_rules(
     if own.not_shown and not allow_assumed:
         raise UnshownRule(own.not_shown, first)
     return own
+
+
+def node_ops(texts: Iterable[str]) -> frozenset[str]:
+    """The ops that rule files with these texts define and that can be nodes of ONNX; the files are loaded."""
+    return frozenset(name for text in texts for name in named_in(text) if domain_and_name(get_op(name)) is not None)
 
 
 def warn(own: OwnRules, progress: Callable[[str], None]) -> None:

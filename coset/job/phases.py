@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any
 
+from coset.dialects.onnx.own import domain_and_name
 from coset.egraph.request import Phase
 from coset.ir.errors import CosetError
 from coset.ir.op import get_op
@@ -42,7 +43,7 @@ def phases_for(job: Job, newest: int) -> list[Phase]:
         raise CosetError(f"there are no numerics `{job.numerics}`", help=f"one of: {', '.join(NUMERICS_ORDER)}")
     check_ops(job.target)
     run = [get_op(op).name for forms in _run_on(job.target) for op, found in forms.items() if found]  # read by that: they may be recognised
-    composites = with_parts(op for op in run if op.startswith(f"{COMPOSITE}.") or is_kernel(op))
+    composites = with_parts(op for op in run if op.startswith(f"{COMPOSITE}.") or is_kernel(op) or domain_and_name(get_op(op)) is not None)
     own = job.own()
     warn(own, job.progress)
     phases = permitted_phases(own, job.weakest, lambda rule: _wanted(rule, job.target, newest, composites), sought=job.target.forms)
@@ -74,7 +75,7 @@ def permitted_phases(own: OwnRules, numerics: str, wanted: Callable[[Rule], bool
     ]
     recognised = [rule for _, rules in usable for rule in rules if rule.recognises]
     plain = {name: tuple(rule for rule in rules if not rule.recognises) for name, rules in usable}
-    named, composite = ([r for r in recognised if (r.dialect == COMPOSITE) is kind] for kind in (False, True))
+    named, composite = ([r for r in recognised if _is_composite(r) is kind] for kind in (False, True))
     last, moving = (*plain.pop(LAST, ()), *named), plain.pop(COMPOSITE, ())
     for name in (WITNESS, MOVING):
         plain.pop(name, None)
@@ -85,6 +86,11 @@ def permitted_phases(own: OwnRules, numerics: str, wanted: Callable[[Rule], bool
     found = frozenset(str(rule.definition) for rule in composite)
     seeks = found if sought is None else frozenset(op for op in found if op in sought)
     return [*phases, Phase(COMPOSITE, (*moving, *composite), seeks)]
+
+
+def _is_composite(rule: Rule) -> bool:
+    """Whether a rule finds a composite kernel, or an op of the user's that means something with one."""
+    return rule.dialect == COMPOSITE or any(spelled.startswith(f"{COMPOSITE}.") for spelled in rule.reads)
 
 
 def with_witnesses(phases: Sequence[Phase], numerics: str = "reassociates") -> list[Phase]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from coset.comparing.refused import Refused
 from coset.comparing.runtime_fold import runtime_values
-from coset.dialects.onnx.bodies import count
+from coset.dialects.onnx.bodies import count, ops_of
 from coset.egraph.growth import SILENT
 from coset.frontends.onnx.inner import Rewriting
 from coset.frontends.onnx.model import import_model
@@ -22,6 +22,7 @@ from coset.frontends.onnx.tensors import Model
 from coset.ir.errors import CosetError
 from coset.ir.held import working_folder
 from coset.job.job import Job
+from coset.job.own_ops import has_form, meant_at_once
 from coset.lowering.onnx.model import lower
 from coset.optimizing.flow import checked
 from coset.optimizing.formats import Flow
@@ -86,7 +87,7 @@ class Bodies:
         made = lower(found.made.program)
         before, after = count(model.graph), count(made.graph)
         solved = found.made.solved
-        if after >= before and not solved.cost < solved.input_cost:
+        if after >= before and not solved.cost < solved.input_cost and not self._must_go(model):
             return None
         self.told.append(Inside(model.graph.name, before, after, list(found.made.usage), body=True))
         return made
@@ -94,10 +95,17 @@ class Bodies:
     def _plain(self, model: Model) -> Model | None:
         """The body with its constants computed and its known branches taken, where it has fewer nodes then."""
         job = replace(self._job, model=model)
-        program = import_model(model, rewrite=Rewriting(self._write))
+        own = job.own()
+        meant = meant_at_once(own, job.target, job.numerics)
+        program = import_model(model, rewrite=Rewriting(self._write), own=own.ops, meant=meant)
         task = Task(job, program, usual_dims(program, job.dims), (), runtime_values)
         made = lower(finish(task, solve_task(task, (), self._flow(job).printable(task))[0])[0])
-        return made if count(made.graph) < count(model.graph) else None
+        return made if count(made.graph) < count(model.graph) or self._must_go(model) else None
+
+    def _must_go(self, model: Model) -> bool:
+        """Whether a body has nodes of the user's ops that the target does not run."""
+        left = {op for op in self._job.own().ops if not has_form(self._job.target, op)}
+        return bool(left and left & ops_of(model.graph.node).keys())
 
 
 def blamed(task: Task, error: Refused) -> bool:

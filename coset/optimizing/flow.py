@@ -159,7 +159,7 @@ def _certified(task: Task, solved: Solved, path: Path) -> tuple[Certificate | No
     from coset.proving.steps import Uncertified
 
     task.job.progress("making the certificate")
-    before, after = (read_program(each, inline=not task.job.keep_functions) for each in (task.job.model, path))
+    before, after = (read_program(each, inline=not task.job.keep_functions, own=task.job.own().ops) for each in (task.job.model, path))
     phases = with_witnesses(task.phases, task.job.weakest)
     try:
         certificate, said = certify(CertifiedWay(task.program, wanted_roots(task), solved, before, after), phases)
@@ -286,7 +286,7 @@ def _broken_by(
     culprit = _culprit(task, flow, compare, attempt, exact=exact, heavy=heavy)
     rule = next((rule for phase in task.phases for rule in phase.rules if rule.name == culprit), None)
     if rule is None or not comes_with_coset(Path(rule.place.file)) or left_out == LEFT_OUT:  # a rule of the user's is the user's to mend
-        raise refused(culprit, check)
+        raise refused(culprit, check, sorted(task.job.own().ops & flow.given(task.program).keys()))
     task.job.progress(f"rule `{rule.name}` breaks this program; going on without it")
     return rule.family
 
@@ -316,7 +316,7 @@ def _as_rounded(
     flow.write(task.program, attempt, None)
     if compare(attempt, exact=False).ok:
         return check  # a rule does it
-    written = read_program(path, inline=not task.job.keep_functions)
+    written = read_program(path, inline=not task.job.keep_functions, own=task.job.own().ops)
     found = by_rounding(task.program, written, check, exact=made.exact, exceptions=made.exceptions)
     return check if found is None else found
 

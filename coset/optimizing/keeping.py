@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from coset.comparing.check import CheckReport, Oracle
+from coset.job.own_ops import as_written
 from coset.lowering.onnx.listed import copy_with_outputs, listed, outputs_of, unlisted
 from coset.lowering.onnx.model import write
 from coset.optimizing.formats import Compare
@@ -32,7 +33,7 @@ class KeptValues:
     def of(outputs: Compare, task: Task, folder: Path) -> KeptValues:
         """What compares the values that the job keeps, with the copy of the original in `folder`."""
         shown = listed(task.program)
-        write(shown, folder / SHOWN)
+        write(as_written(shown, task.job.target), folder / SHOWN)
         return KeptValues(task, outputs, Oracle(folder / SHOWN, shown, task.job.dims))
 
     def __call__(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from coset.comparing.reference import read_program
@@ -33,8 +33,8 @@ def without_form(program: Program, target: Target) -> dict[Term, str]:
     return found
 
 
-def refuse_unwritten(model: Any, target: Target) -> None:
-    """Nothing, where coset writes what the target takes.
+def refuse_unwritten(model: Any, target: Target, own: Collection[str] = ()) -> None:
+    """Nothing, where coset writes what the target takes. `own`: the user's ops whose nodes are read as terms.
 
     Raises:
         CosetError: it does not; with the ops of `model` that have no form there either, and why.
@@ -44,7 +44,7 @@ def refuse_unwritten(model: Any, target: Target) -> None:
     from coset.lowering.planning.primitive import primitive  # and the whole of lowering with it
 
     check_ops(target)
-    original = read_program(model)
+    original = read_program(model, own=own)
     found = without_form(original.with_roots(primitive(original)), target)
     reasons = list(dict.fromkeys(f"`{term.op.name}`: {why}" for term, why in found.items()))
     what = f"coset writes no {target.dialect.upper()}, which `{target.name}` takes"

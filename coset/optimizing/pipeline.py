@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -12,8 +12,9 @@ from typing import Any
 from coset.backends.onnxruntime import NotLoaded
 from coset.comparing.check import Oracle
 from coset.comparing.deadline import USUAL
-from coset.comparing.evaluated import Evaluated
+from coset.comparing.evaluated import Evaluated, Loading
 from coset.comparing.feeds import Sample
+from coset.comparing.meant import MEANT, with_meanings
 from coset.comparing.reference import is_stablehlo
 from coset.comparing.runtime_fold import runtime_values
 from coset.comparing.samples import with_samples
@@ -32,6 +33,7 @@ from coset.job.answer import save_bytes
 from coset.job.arguments import listed, numbered, required, typed
 from coset.job.job import Job, Progress
 from coset.job.machine import find_target
+from coset.job.own_ops import as_written, has_form, meant_at_once
 from coset.job.phases import phases_for
 from coset.job.zone import Zone
 from coset.lowering.arranging.live import Steps
@@ -199,27 +201,50 @@ class _Onnx:
         return running.chosen(self.job.target, program, seconds)
 
     def write(self, program: Program, path: Path, options: Running | None) -> None:
+        program = as_written(program, self.job.target)
         metadata = {} if options is None else {KEY: options.text()}
         write(program, path, metadata=metadata, graphs=self.graphs, lasting=False)  # it lasts when it is moved to its name
 
     def comparison(self, task: Task, folder: Path) -> Compare:
+        own = self.job.own().ops
+        listed = any(has_form(self.job.target, op) for op in own)  # then a result may have nodes of it
         try:
-            original, exact = _original(self.job.model, task.program, folder), self.job.numerics == "exact"
-            outputs: Compare = Oracle(original, task.program, self.job.dims, exact=exact).compare
+            outputs: Compare = self._oracle(task, _original(self.job.model, task.program, folder))
+            outputs = Loading(outputs, self._evaluated) if listed else outputs
         except NotLoaded as error:
-            if self.job.keep:
+            meant = None if listed else self._by_meaning(task, own, folder)
+            if meant is None and self.job.keep:
                 raise
-            task.job.progress(f"{error.message}; the evaluator compares")
-            program = with_samples(import_model(self.job.model, inline=not self.job.keep_functions), self.job.samples)
-            return Evaluated(program, self.job.dims)
+            if meant is None:
+                task.job.progress(f"{error.message}; the evaluator compares")
+                return self._evaluated()
+            outputs = meant
         if not self.job.keep:
             return outputs
         from coset.optimizing.keeping import KeptValues  # which few ask for
 
         return KeptValues.of(outputs, task, folder)
 
+    def _oracle(self, task: Task, original: str | Path) -> Compare:
+        return Oracle(original, task.program, self.job.dims, exact=self.job.numerics == "exact").compare
+
+    def _by_meaning(self, task: Task, own: Collection[str], folder: Path) -> Compare | None:
+        """The comparison with the original in which nodes of the user's ops are what they mean; None if ONNX Runtime does not run it."""
+        path = folder / "meant.onnx"
+        try:
+            with_meanings(self.job.model, task.program, own, path)
+            found = self._oracle(task, path)
+        except CosetError:  # the definition has no form in ONNX, or the model has other nodes that nobody knows
+            return None
+        return lambda model, **asked: replace(found(model, **asked), by=MEANT)
+
+    def _evaluated(self) -> Evaluated:
+        own = self.job.own().ops
+        program = import_model(self.job.model, inline=not self.job.keep_functions, own=own)
+        return Evaluated(with_samples(program, self.job.samples), self.job.dims, own)
+
     def runs(self, compare: Compare) -> bool:
-        return not isinstance(compare, Evaluated)
+        return compare.loads if isinstance(compare, Loading) else not isinstance(compare, Evaluated)
 
     def given(self, program: Program) -> Mapping[str, int]:
         return onnx_origin(program.source).ops
@@ -248,8 +273,8 @@ def flow_for(job: Job, path: Path) -> Flow:
     Raises:
         CosetError: as `Job.own`, which is found out before the model is read; the formats do not go together.
     """
-    job.own()
-    refuse_unwritten(job.model, job.target)
+    own = job.own()
+    refuse_unwritten(job.model, job.target, own.ops)
     if is_stablehlo(job.model) or is_stablehlo(path):
         if job.keep or job.zones:
             raise CosetError("values of StableHLO have no names", help="leave --keep-value and --numerics-for out")
@@ -264,10 +289,16 @@ def _read(job: Job) -> Task:
         help = INSTEAD.get(job.target.dialect, "`coset targets` says what each takes")
         raise CosetError(f"the target `{job.target.name}` takes no ONNX model", help=help)
     job.progress("reading the model")
-    inner = Bodies(job, _Onnx)
-    program = with_samples(import_model(job.model, rewrite=inner.rewriting, keep=job.keep, inline=not job.keep_functions), job.samples)
+    own, inner = job.own(), Bodies(job, _Onnx)
+    program = import_model(
+        job.model, rewrite=inner.rewriting, keep=job.keep, inline=not job.keep_functions, own=own.ops,
+        meant=meant_at_once(own, job.target, job.numerics, certified=job.certified),
+    )  # fmt: skip
+    program = with_samples(program, job.samples)
     if inner.refused is not None:
         raise inner.refused
+    for node, why in onnx_origin(program.source).unread.items():
+        job.progress(f"warning: {node} stays as it came: {why}")
     if job.target.standard:
         program = without_runtimes(program)
     functions: list[Inside] = []
@@ -285,7 +316,8 @@ def _read(job: Job) -> Task:
 def _optimized(job: Job, model: Any) -> tuple[Program, Any, list[Usage]]:
     """A function as it was read, as it is written, and the rules that were used."""
     inner = replace(job, model=model, extraction_problem=None, max_memory=None, keep=(), zones=(), samples=(), certified=False, dims={})
-    program = import_model(model, rewrite=Bodies(inner, _Onnx).rewriting)
+    own, bodies = job.own(), Bodies(inner, _Onnx)
+    program = import_model(model, rewrite=bodies.rewriting, own=own.ops, meant=meant_at_once(own, job.target, job.numerics))
     if job.target.standard:
         program = without_runtimes(program)
     task = Task(inner, program, usual_dims(program, {}), phases_for(inner, _newest(program, job.target)), runtime_values)

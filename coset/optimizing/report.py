@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING, Any
 from coset.comparing.check import CheckReport
 from coset.egraph.request import Phase
 from coset.egraph.saturate import Saturation
+from coset.extract.cost import Pricer, Printable
+from coset.extract.select import reprice
 from coset.ir.evaluate import describe
 from coset.ir.program import Program
 from coset.job.answer import as_json, save
+from coset.job.own_ops import as_written, why_unwritten
 from coset.prove.certificate import Certificate
 from coset.rules.lock import entry_of
+from coset.searching.illegal import why_illegal
 from coset.searching.inside import AsItCame, Inside
 from coset.searching.regionwise import Solved
 from coset.searching.usage import Usage
@@ -75,12 +79,12 @@ def report_of(
             "lower": seconds.lower, "check": seconds.check, "total": seconds.total,
         },
         "cost": {
-            "input": solved.input_cost, "output": solved.cost, "lower_bound": solved.lower_bound, "gap": solved.gap,
+            "input": _input_cost(task, solved), "output": solved.cost, "lower_bound": solved.lower_bound, "gap": solved.gap,
             "method": solved.method,
         },
         "rules": [u.summary() for u in usage],
         "rules_from": "search",
-        "own": own_matches(task, solved, usage),
+        **_own(task, solved, usage, own_nodes(task, solved, ops, flow.printable(task))),
         "folded": folded,
         "not_folded": list(task.job.lost),
         **_insides(task),
@@ -114,6 +118,12 @@ def certified_rules(certificate: Certificate, phases: Sequence[Phase]) -> dict[s
     return {"rules": [each.summary() for each in sorted(used, key=lambda usage: usage.rule.name)], "rules_from": "certificate"}
 
 
+def _own(task: Task, solved: Solved, usage: Sequence[Usage], nodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What is said of the user's rules, and of the `nodes` of the user's ops."""
+    told = {each["op"] for each in nodes}
+    return {"own": [each for each in own_matches(task, solved, usage) if each["rule"] not in told], "own_ops": nodes}
+
+
 def own_matches(task: Task, solved: Solved, usage: Sequence[Usage]) -> list[dict[str, Any]]:
     """The user's own rules, each with how often it matched and was applied, and how much of what was chosen it made."""
     made: Counter[str] = Counter()
@@ -124,6 +134,42 @@ def own_matches(task: Task, solved: Solved, usage: Sequence[Usage]) -> list[dict
         for number, times in each.saturation.fired.items():
             counts[entry_of(each.saturation.rules[number])] += times
     return [{"rule": name, "matches": counts[name], "uses": made[name]} for name in task.job.own().verdicts]
+
+
+def own_nodes(task: Task, solved: Solved, ops: Sequence[Mapping[str, int]], printable: Printable) -> list[dict[str, Any]]:
+    """The user's ops: how many nodes the model and the result have of each (`ops`), and why the result has none."""
+    pricer = Pricer(task.job.target, task.binding, printable=printable)
+    found = []
+    for op in sorted(task.job.own().ops):
+        before, after = (each.get(op, 0) for each in ops)
+        unwritten = why_unwritten(op, task.job.target)
+        if unwritten and after:
+            unwritten += "; what stays is in a body of control flow, or fits no clause of the definition"
+        elif unwritten and before:
+            unwritten += "; what it means is written"
+        reason = unwritten or ("" if after else _why_none(op, task, solved, pricer))
+        found.append({"op": op, "nodes": [before, after], "reason": reason})
+    return found
+
+
+def _why_none(op: str, task: Task, solved: Solved, pricer: Pricer) -> str:
+    """Why the result has no node of a user's op that the target lists."""
+    graphs = [each.saturation.graph for each in (solved, *solved.zones)]
+    illegal = next((why for graph in graphs if (why := why_illegal(op, graph, pricer))), "")
+    if illegal:
+        return f"the target cannot run the nodes that were found: {illegal}"
+    if any(node.op.name == op for graph in graphs for nodes in graph.nodes for node in nodes):
+        return "what it means is predicted to be as fast or faster"
+    active = any(rule.definition == op and rule.recognises for phase in task.phases for rule in phase.rules)
+    if not active:
+        return "its definition is not read from right to left, or promises less than the numerics ask"
+    return f"nothing in the model was found to equal it; `coset explain --rule {op}` names the nearest"
+
+
+def _input_cost(task: Task, solved: Solved) -> float:
+    """Predicted seconds of the model; nodes of a user's op that the target does not run count as what they mean."""
+    written = as_written(task.program, task.job.target)
+    return solved.input_cost if written is task.program else reprice(written.roots, task.job.target, task.binding)
 
 
 def growth_of(saturation: Saturation) -> list[dict[str, Any]]:

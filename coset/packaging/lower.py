@@ -47,9 +47,9 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
         asked.model, asked.target, asked.numerics, asked.limits, asked.rules, asked.dims or {}, asked.progress, admission=asked.admission,
         allow_assumed=asked.allow_assumed,
     )  # fmt: skip
-    job.own()  # before anything is read
+    own = job.own()  # before anything is read
     asked.progress("reading the model")
-    original = with_samples(read_program(asked.model), asked.samples)
+    original = with_samples(read_program(asked.model, own=own.ops), asked.samples)
     task = searched(job, original, recurrences=asked.code != "aten")
     refuse_foreign_ops(task.program)
     clock.mark("read")

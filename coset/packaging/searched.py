@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import coset.dialects
+from coset.comparing.reference import KNOWN, UNDEFINED
 from coset.comparing.sizes import bindings
+from coset.ir.builtin import OPAQUE
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.program import Program
@@ -72,5 +74,7 @@ def refuse_foreign_ops(program: Program) -> None:
     """
     for term in program.terms():
         if term.op.has("foreign"):
+            if term.op is OPAQUE and term.attribute("domain") not in KNOWN:
+                raise CosetError(f"`{describe(term)}` has no torch expression: nobody has said what it means", help=UNDEFINED)
             what = f"`{describe(term)}` has no torch expression: what it means for these types is not known"
             raise CosetError(what, help="give the model static shapes where they are free, or lower it for another target")

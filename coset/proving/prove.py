@@ -88,7 +88,7 @@ def prove(asked: Proving) -> dict[str, Any]:
 def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
     started = time.perf_counter()
     asked.progress("reading both models")
-    before, after = (read_program(path, inline=True) for path in (asked.before, asked.after))
+    before, after = (read_program(path, inline=True, own=own.ops) for path in (asked.before, asked.after))
     before = with_samples(before, asked.samples)
     names, spare = paired(before, after, asked.pairs)
     read = time.perf_counter()

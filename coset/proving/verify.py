@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -93,7 +93,7 @@ def verify_files(
     known = {rule.name: own.assured(rule) for rule in load([*DEFAULT, *map(Path, rules)]).rules}
     proof = read_certificate(certificate)
     try:
-        programs = read_certified(proof, before, after)
+        programs = read_certified(proof, before, after, own.ops)
         read = time.perf_counter()
         verdict = verify(proof, *programs, known.get, meaning=meaning, fallback=DEFINED, names=names)
     except Rejected as error:
@@ -112,20 +112,20 @@ def verify_files(
     return {**found, **summary(verdict, known), "seconds": seconds}
 
 
-def read_certified(proof: Certificate, before: Path, after: Path) -> tuple[Program, Program]:
+def read_certified(proof: Certificate, before: Path, after: Path, own: Collection[str] = ()) -> tuple[Program, Program]:
     """Both programs as the certificate speaks of them: calls of functions of a model's own are opened where it was made so, and where the
-    two models have two functions of one name, which are no one op.
+    two models have two functions of one name, which are no one op. `own`: the user's ops whose nodes are read as terms.
 
     Raises:
         CosetError: a file cannot be read.
         Rejected: two such functions cannot be opened.
     """
-    programs = read_program(before), read_program(after)
+    programs = read_program(before, own=own), read_program(after, own=own)
     if not any(map(functions_of, programs)):
         return programs
     if two_of_one_name(*programs) is None and digest(by_content(programs[0])) == proof.head.get("before"):
         return programs
-    programs = read_program(before, inline=True), read_program(after, inline=True)
+    programs = read_program(before, inline=True, own=own), read_program(after, inline=True, own=own)
     name = two_of_one_name(*programs)
     if name is not None:
         raise Rejected(f"the models have two functions `{name}`")

@@ -16,7 +16,7 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.program_source import source_of
 from coset.ir.term import Term, topological
-from coset.job.own_rules import NO_RULES
+from coset.job.own_rules import NO_RULES, OwnRules
 from coset.job.phases import permitted_phases, with_witnesses
 from coset.prove.contents import by_content, dims_by_content, fitted
 from coset.proving.alike import counts
@@ -52,10 +52,11 @@ class Compared:
 
 
 def compared(
-    first: Program, second: Program, binding: Mapping[str, int], *, numerics: str = "reassociates", seconds: float = 5.0
-) -> Compared:
-    """How two programs belong together. Rules run for so many `seconds`, and both are evaluated on a drawn input, with the numbers of
-    `binding` for dims; neither where that is 0, or where all outputs are equal terms.
+    first: Program, second: Program, binding: Mapping[str, int], *, numerics: str = "reassociates", seconds: float = 5.0,
+    own: OwnRules = NO_RULES,
+) -> Compared:  # fmt: skip
+    """How two programs belong together. Rules, the user's `own` too, run for so many `seconds`, and both are evaluated on a drawn input,
+    with the numbers of `binding` for dims; neither where that is 0, or where all outputs are equal terms.
 
     Raises:
         CosetError: a constant cannot be read, or there are no such numerics.
@@ -73,7 +74,7 @@ def compared(
         why = " only: no rules were run" if not seconds else ""
         found = _match(programs, _Classes(programs), f"{STRUCTURE}{why}{alone}")
     else:
-        found = _looked_for(programs, first, binding, numerics, seconds)
+        found = _looked_for(programs, first, binding, numerics, seconds, own)
     return Compared(programs, names, found, interface)
 
 
@@ -156,12 +157,14 @@ def _match(programs: tuple[Program, Program], classes: _Classes, by: str) -> Mat
     return Match(before, after, (states(before, after, keys[1], REMOVED), states(after, before, keys[0], NEW)), by=by)
 
 
-def _looked_for(programs: tuple[Program, Program], first: Program, binding: Mapping[str, int], numerics: str, seconds: float) -> Match:
+def _looked_for(
+    programs: tuple[Program, Program], first: Program, binding: Mapping[str, int], numerics: str, seconds: float, own: OwnRules
+) -> Match:
     """The match by a search of both programs in one e-graph, and by values on a drawn input; it says what rests on which."""
     end = time.monotonic() + seconds
     classes = _Classes(programs)
     many = len({*classes.sides[0], *classes.sides[1]})
-    phases = with_witnesses(permitted_phases(NO_RULES, numerics, lambda rule: not rule.recognises), numerics)
+    phases = with_witnesses(permitted_phases(own, numerics, lambda rule: not rule.recognises), numerics)
     if many > MOST_TERMS:
         words = f"{STRUCTURE}, as {many} terms are too many to search"
     else:

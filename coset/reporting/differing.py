@@ -16,6 +16,7 @@ from coset.comparing.reference import is_stablehlo, read_program
 from coset.comparing.samples import with_samples
 from coset.ir.program import Program
 from coset.job.answer import save
+from coset.job.own_rules import NO_RULES, OwnRules
 from coset.optimizing.hub_pipeline import compare_files
 from coset.proving.refute import PairedNames, ProgramPair
 from coset.reporting.compare import compared, summary
@@ -35,6 +36,7 @@ class Asked:
     seconds: float = 5.0
     html: Path | None = None
     samples: Sequence[Sample] = ()  # inputs of the first to compare on, beside drawn ones
+    own: OwnRules = NO_RULES  # the user's rules, which say what nodes of ops of the user's mean
 
 
 def differing(asked: Asked) -> dict[str, Any]:
@@ -43,16 +45,17 @@ def differing(asked: Asked) -> dict[str, Any]:
     Raises:
         CosetError: a file cannot be read, or the first model runs on no drawn input.
     """
-    one, other = with_samples(read_program(asked.first), asked.samples), read_program(asked.second)
+    ops = asked.own.ops
+    one, other = with_samples(read_program(asked.first, own=ops), asked.samples), read_program(asked.second, own=ops)
     exact = asked.numerics == "exact"
     if is_stablehlo(asked.first) or is_stablehlo(asked.second):
-        report = compare_files(asked.first, asked.second, asked.dims, exact=exact, exceptions=ALLOWED, samples=asked.samples)
+        report = compare_files(asked.first, asked.second, asked.dims, exact=exact, exceptions=ALLOWED, samples=asked.samples, own=ops)
     else:
         try:
             report = Oracle(asked.first, one, asked.dims, exact=exact).compare(asked.second, exact=exact, exceptions=ALLOWED)
         except NotLoaded:
             report = by_evaluator(one, other, asked.dims, exact=exact, exceptions=ALLOWED)
-    found = compared(one, other, report.binding, numerics=asked.numerics, seconds=asked.seconds)
+    found = compared(one, other, report.binding, numerics=asked.numerics, seconds=asked.seconds, own=asked.own)
     graphs = found.graphs()
     said = {**report.summary(), **summary(found, graphs), "first_difference": _parting(asked, one, other, report, found.interface)}
     if asked.html is not None:

@@ -78,9 +78,9 @@ def prepare(asked: Tuning) -> Prepared:
         asked.model, asked.target, asked.numerics, asked.limits, asked.rules, asked.dims or {}, asked.progress,
         allow_assumed=asked.allow_assumed,
     )  # fmt: skip
-    job.own()  # before anything is read
+    own = job.own()  # before anything is read
     asked.progress("reading the model")
-    original = read_program(asked.model)
+    original = read_program(asked.model, own=own.ops)
     task = searched(job, original)
     asked.progress("searching equal programs")
     options = options_for(asked.numerics, asked.target)

@@ -20,7 +20,7 @@ class OnnxOrigin(ModelOrigin):
     IR version 4, which are constants. `reserved` are names inside bodies. `positive` are symbols that are at least 1 in a run that
     does not fail. `external`: the model had external data. `values` has the term of each name, `nodes` the name of the node that
     computes a value, by the value's name, if the node has one. `unused` counts the initializers that nothing reads, `ops` the nodes of
-    each op.
+    each op. `unread` has nodes of the user's ops of which the definition says nothing, each with why.
     """
 
     model: bytes | None = None
@@ -34,6 +34,7 @@ class OnnxOrigin(ModelOrigin):
     nodes: Mapping[str, str] = field(default_factory=dict)
     unused: int = 0
     ops: Mapping[str, int] = field(default_factory=dict)
+    unread: Mapping[str, str] = field(default_factory=dict)
 
 
 NOWHERE = OnnxOrigin()

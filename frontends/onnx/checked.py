@@ -53,24 +53,25 @@ def check_node(node: Model, form: OpSchema | None, what: str, opened: OpenedMode
     given = _attributes(node, what, opened)
     if form is None:
         return
+    help = form.help or MODEL_HELP
     newer = node.domain == RUNTIME  # whose ops get further operands from version to version: such a node stays as it came
     operands = list(node.input)
-    _check_count(len(operands), form.inputs, newer, f"{what} has {{}} operands", opened)
+    _check_count(len(operands), form.inputs, newer, f"{what} has {{}} operands", opened, help)
     for place, name in form.required:
         if place >= len(operands) or not operands[place]:
-            raise opened.error(f"{what} has no operand `{name}`", help=MODEL_HELP)
+            raise opened.error(f"{what} has no operand `{name}`", help=help)
     if form.variadic is not None and not all(operands[form.variadic :]):
-        raise opened.error(f"{what} has an operand without a name among those that all must be given", help=MODEL_HELP)
-    _check_count(len(node.output), form.outputs, newer, f"{what} has {{}} results", opened)
+        raise opened.error(f"{what} has an operand without a name among those that all must be given", help=help)
+    _check_count(len(node.output), form.outputs, newer, f"{what} has {{}} results", opened, help)
     for name, own in given.items():
         kind, _ = form.attributes.get(name, (own, False))
         if own != kind:
-            raise opened.error(f"the attribute `{name}` of {what} is of kind {own}, not {kind}", help=MODEL_HELP)
+            raise opened.error(f"the attribute `{name}` of {what} is of kind {own}, not {kind}", help=help)
         if name not in form.attributes and not newer and not name.startswith(INTERNAL) and name not in LEGACY:
-            raise opened.error(f"{what} has an attribute `{name}`, which its op has not in this version", help=MODEL_HELP)
+            raise opened.error(f"{what} has an attribute `{name}`, which its op has not in this version", help=help)
     for name in form.needed:
         if name not in given:
-            raise opened.error(f"{what} has no attribute `{name}`", help=MODEL_HELP)
+            raise opened.error(f"{what} has no attribute `{name}`", help=help)
 
 
 def is_newer(node: Model) -> bool:
@@ -79,11 +80,11 @@ def is_newer(node: Model) -> bool:
     return form is not None and (len(node.input) > form.inputs[1] or any(each.name not in form.attributes for each in node.attribute))
 
 
-def _check_count(found: int, ends: tuple[int, int], newer: bool, message: str, opened: OpenedModel) -> None:
+def _check_count(found: int, ends: tuple[int, int], newer: bool, message: str, opened: OpenedModel, help: str) -> None:
     least, most = ends
     if not least <= found or (found > most and not newer):
         wanted = f"{least}" if least == most else f"{least} or more" if most > 1 << 16 else f"{least} to {most}"
-        raise opened.error(f"{message.format(found)}, its op has {wanted}", help=MODEL_HELP)
+        raise opened.error(f"{message.format(found)}, its op has {wanted}", help=help)
 
 
 def _attributes(node: Model, what: str, opened: OpenedModel) -> dict[str, str]:

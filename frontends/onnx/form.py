@@ -13,13 +13,14 @@ import onnx
 @dataclass(frozen=True)
 class OpSchema:
     """The least and the most operands and results of an op, the operands (place, name) that must be given, and its attributes: the kind of
-    each, and whether it must be given."""
+    each, and whether it must be given. `help`: what to do about a node that is otherwise, if it is not to check the model."""
 
     inputs: tuple[int, int]
     required: tuple[tuple[int, str], ...]
     outputs: tuple[int, int]
     attributes: Mapping[str, tuple[str, bool]]
     variadic: int | None = None  # from which operand on all must be given
+    help: str = ""
 
     @cached_property
     def needed(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from coset.frontends.onnx.facts import Bounded, Fixed, Impossible, RunFacts, Und
 from coset.frontends.onnx.functions import inlined
 from coset.frontends.onnx.inner import Rewrite, Rewriting, rewritten
 from coset.frontends.onnx.nodes import Attributes, attributes_of, draws, ordered, random_functions, used_names
+from coset.frontends.onnx.own import OwnOp, OwnOps, own_ops, own_results
 from coset.frontends.onnx.results import ONE_SIDED, Dims, bounds_of, defined_types, filled_by, fixed_by, note_likely, result_dims
 from coset.frontends.onnx.sequences import element
 from coset.frontends.onnx.tensors import Model, OpenedModel, open_model, opsets_of
@@ -41,20 +42,23 @@ STANDARD = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", RUN
 
 def import_model(
     source: str | Path | bytes | Model, *, folder: Path | None = None, rewrite: Rewriting | None = None, keep: Sequence[str] = (),
-    inline: bool = False,
+    inline: bool = False, own: Collection[str] = (), meant: Collection[str] = (),
 ) -> Program:  # fmt: skip
     """The program in an ONNX file (path), in serialized bytes or in a ModelProto; `folder` is where external data of the latter two lies.
     Bodies of nodes that stay as they came are written anew by `rewrite`. Values called `keep` become outputs that no header lists.
-    `inline`: the model's own functions are read as their nodes.
+    `inline`: the model's own functions are read as their nodes. `own`: the user's ops whose nodes are read as terms, by their names;
+    those that are `meant` are what they mean at once.
 
     Weights of a file stay in it and are mapped when they are used. The origin of the program's source is an `OnnxOrigin`.
 
     Raises:
-        CosetError: the file cannot be read, is no valid model, its data lies outside its folder, or it has no value to `keep`.
+        CosetError: the file cannot be read, is no valid model, its data lies outside its folder, or it has no value to `keep`; a node of an
+        `own` op has not the form that the definition says.
     """
     opened = open_model(source, folder=folder)
     opened = inlined(opened) if inline else opened
-    return passed("reading ONNX", read(lambda facts: _Importer(opened, facts, rewrite=rewrite).program(keep)))
+    ops = own_ops(own, meant, opened)
+    return passed("reading ONNX", read(lambda facts: _Importer(opened, facts, rewrite=rewrite, own=ops).program(keep)))
 
 
 class _Importer:
@@ -62,13 +66,15 @@ class _Importer:
 
     def __init__(
         self, opened: OpenedModel, facts: RunFacts, *, rewrite: Rewriting | None = None, outer: _Importer | None = None,
-        graph: Model = None, runs: bool = True,
+        graph: Model = None, runs: bool = True, own: OwnOps | None = None,
     ) -> None:  # fmt: skip
         """`outer` is the importer of the graph that holds the node whose body `graph` is; `runs`: the graph's nodes run in every run."""
         model = opened.proto
         self.facts = facts
         self.runs = runs
         self.rewrite: Rewriting | None = rewrite if outer is None else outer.rewrite
+        self.own: OwnOps = (own or {}) if outer is None else outer.own
+        self.unread: dict[str, str] = {} if outer is None else outer.unread  # why nodes of those stay as they came
         self.opened = opened
         self.graph = model.graph if outer is None else graph
         self.opsets = opsets_of(opened)
@@ -109,7 +115,7 @@ class _Importer:
         origin = OnnxOrigin(
             self._header(), dict(self.opsets), defaults, self.listed, frozenset(self.reserved), frozenset(self.positive), self.external,
             self.scope, {name: node.name for node in self.graph.node if node.name for name in node.output}, len(self.pending),
-            ops_of(self.graph.node),
+            ops_of(self.graph.node), self.unread,
         )  # fmt: skip
         return Program(inputs, outputs, self.token, self.introduces, ProgramSource(self.names, self.likely, origin=origin))
 
@@ -241,25 +247,39 @@ class _Importer:
         what = f"node `{node.name or (node.output[0] if node.output else '?')}` ({node.op_type})"
         operands = [self._value(name, what) if name else absent() for name in node.input]
         domain = "" if node.domain == "ai.onnx" else node.domain
+        own = self.own.get((domain, node.op_type))
+        results = None if own is None else self._own(own, node, operands, what)
+        for name, term in zip(node.output, self._standard(node, domain, operands, what) if results is None else results, strict=False):
+            if name:
+                self._define(name, term)
+
+    def _standard(self, node: Model, domain: str, operands: Sequence[Term], what: str) -> Sequence[Term]:
+        """The results of a node that is none of a user's op."""
         standard = domain in STANDARD and (domain, node.op_type, node.overload) not in self.functions
         check_node(node, form_for(node.op_type, self.opsets.get(domain, 1), domain) if standard else None, what, self.opened)
         branching = standard and node.op_type == "If"
         chosen = self._chosen(node, operands) if branching else None
         seen = self._seen(node, domain, operands) if standard and chosen is None else None
         if chosen is not None:
-            results: Sequence[Term] | None = self._inlined(chosen)
-        else:
-            results = None if seen is None else self._known(seen, node.output)
-        if results is None:
-            if self.facts.trying and self.runs and standard and wrong_rank(node.op_type, operands):
-                raise Impossible
-            stays, seen = self._with_better_bodies(node, domain, operands, what, seen)
-            results = self._opaque(stays, domain, operands, what, seen)
-            if branching and self.runs and self.facts.asks and node.output[0] not in self.facts.branches and _without_rank(results):
-                raise UndecidedBranch(node.output[0])
-        for name, term in zip(node.output, results, strict=False):
-            if name:
-                self._define(name, term)
+            return self._inlined(chosen)
+        known = None if seen is None else self._known(seen, node.output)
+        if known is not None:
+            return known
+        if self.facts.trying and self.runs and standard and wrong_rank(node.op_type, operands):
+            raise Impossible
+        stays, seen = self._with_better_bodies(node, domain, operands, what, seen)
+        results = self._opaque(stays, domain, operands, what, seen)
+        if branching and self.runs and self.facts.asks and node.output[0] not in self.facts.branches and _without_rank(results):
+            raise UndecidedBranch(node.output[0])
+        return results
+
+    def _own(self, op: OwnOp, node: Model, operands: Sequence[Term], what: str) -> Sequence[Term] | None:
+        """The results of a node of the user's `op`; None where its definition says nothing of the node, which is noted."""
+        found = own_results(op, node, operands, self.opened, what)
+        if isinstance(found, str):
+            self.unread[what] = found
+            return None
+        return found
 
     def _seen(self, node: Model, domain: str, operands: Sequence[Term]) -> dialect.Node | None:
         """A node of a standard domain as builders of terms see it; None where its attributes are not plain values."""
@@ -343,7 +363,8 @@ class _Importer:
             self.reserved |= all_names(body)
         operands = [*operands, *(self._value(name, what) for name in captured)]
         payload = self._payload(node, captured)
-        effect = draws(node, domain, operands, self.random, self.opsets, set(self.functions))
+        defined = {*self.functions, *((*called, "") for called in self.own)}
+        effect = draws(node, domain, operands, self.random, self.opsets, defined)
         key = (domain, node.op_type, payload, tuple(operands), tuple(map(bool, node.output)))
         if effect or key not in self.made:
             self.made[key] = self._opaque_term(node, domain, operands, payload, len(captured), seen, effect=effect)

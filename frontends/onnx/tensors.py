@@ -226,6 +226,13 @@ def _text(item: bytes) -> str | bytes:
         return item  # ONNX asks for UTF-8 but nothing enforces it: kept as it came
 
 
+def copy_of(model: str | Path | bytes | Model) -> Model:
+    """The ModelProto of a file, of serialized bytes, or a copy of a ModelProto; external data stays where it is."""
+    if isinstance(model, str | Path):
+        return onnx.load(model, load_external_data=False)
+    return onnx.ModelProto.FromString(model if isinstance(model, bytes) else model.SerializeToString())
+
+
 def open_model(source: str | Path | bytes | Model, *, folder: Path | None = None) -> OpenedModel:
     """The model in a file, in serialized bytes, or a ModelProto (which is serialized: under 2 GB, and copied).
 

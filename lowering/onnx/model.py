@@ -14,6 +14,7 @@ from coset.dialects.onnx.bodies import all_nodes, bodies, ops_of
 from coset.dialects.onnx.dtypes import CODE_OF_DTYPE
 from coset.dialects.onnx.importing import NEWEST
 from coset.dialects.onnx.origin import OnnxOrigin, onnx_origin
+from coset.dialects.onnx.own import domain_and_name
 from coset.ir.builtin import OPAQUE
 from coset.ir.constants import Constant, constant_of
 from coset.ir.errors import CosetError
@@ -253,10 +254,11 @@ def _told_types(program: Program, graph: PrintedGraph, outputs: set[str]) -> lis
     found = []
     for term in program.terms():
         maker = term.operands[0] if term.op is GET else term
-        if maker.op is not OPAQUE or not isinstance(term.type, TensorType) or term.type.shape is None:
+        strange = maker.attribute("domain") if maker.op is OPAQUE else domain_and_name(maker.op)
+        if not strange or not isinstance(term.type, TensorType) or term.type.shape is None:
             continue
         name = graph.names.get(term)
-        if name and name not in outputs and maker.attribute("domain"):
+        if name and name not in outputs:
             found.append(onnx.ValueInfoProto(name=name, type=_type_proto(term.type)))
     return found
 
@@ -286,7 +288,7 @@ def _split(program: Program, *, small: int, graphs: Graphs | None = None) -> tup
         model.graph.node.extend(_constant_nodes(new, graph.opset, taken))
     model.graph.node.extend(graph.nodes)
     model.graph.value_info.extend(_told_types(program, graph, {value.name for value in model.graph.output}))
-    _import_domains(model, {node.domain for node in graph.nodes})
+    _import_domains(model, program, {node.domain for node in graph.nodes})
     large = {}
     for name, constant in weights.items():
         if constant.type.dtype.kind == "string" or stored_bytes(constant) <= small:
@@ -337,10 +339,18 @@ def _set_opset(model: Model, opset: int) -> None:
     model.ir_version = max(model.ir_version, onnx.helper.find_min_ir_version_for(imports, ignore_unknown=True))
 
 
-def _import_domains(model: Model, used: set[str]) -> None:
-    """Import ONNX Runtime's own ops, in their only version, where nodes of ours are such."""
-    if "com.microsoft" in used - {entry.domain for entry in model.opset_import}:
-        model.opset_import.add(domain="com.microsoft", version=1)
+def _import_domains(model: Model, program: Program, used: set[str]) -> None:
+    """Import the domains of nodes of ours, in version 1, if the model does not: ONNX Runtime's own has no other, a user's op says none.
+
+    Raises:
+        CosetError: a user's op would be a call of a function that the model has under its name.
+    """
+    users = {called for op in {term.op for term in program.terms()} if (called := domain_and_name(op)) is not None}
+    for domain, name in sorted(users & {(function.domain, function.name) for function in model.functions}):
+        help = "leave --keep-functions out, or give the op another name"
+        raise CosetError(f"the model has a function `{domain}.{name}`: a node of the op of this name would be a call of it", help=help)
+    for domain in sorted(({"com.microsoft"} | {domain for domain, _ in users}) & used - {entry.domain for entry in model.opset_import}):
+        model.opset_import.add(domain=domain, version=1)
 
 
 def _note(model: Model, metadata: Mapping[str, str]) -> None:

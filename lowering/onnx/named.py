@@ -8,9 +8,11 @@ import numpy as np
 
 from coset.dialects.hub.terms import is_splat
 from coset.dialects.onnx.dtypes import clipped_at
+from coset.dialects.onnx.own import domain_and_name
 from coset.ir import dims
 from coset.ir.builtin import ABSENT
 from coset.ir.constants import constant_of
+from coset.ir.op import get_op
 from coset.ir.term import Term
 from coset.ir.types import DTYPES, I64, DType
 from coset.lowering.onnx import reduce as onnx_reduce
@@ -152,7 +154,8 @@ NEVER = 1 << 30
 
 
 def first_version(name: str) -> int:
-    """The version of the ONNX operators in which every form of the named op `name` (`onnx.Relu`) can be written, or NEVER."""
+    """The version of the ONNX operators in which every form of the named op `name` (`onnx.Relu`) can be written, or NEVER. A user's own op
+    is of no version."""
     if name not in PRINTERS and name not in onnx_reduce.PRINTERS:
-        return NEVER
+        return NEVER if domain_and_name(get_op(name)) is None else 1
     return {"Softmax": 13, "LogSoftmax": 13, "Relu": 14, "Clip": 12, "Gemm": 11, **_SIMPLE}.get(name.removeprefix("onnx."), 1)

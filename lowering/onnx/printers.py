@@ -8,6 +8,7 @@ import numpy as np
 
 from coset.dialects.hub.terms import is_splat, numpy_shape
 from coset.dialects.onnx.dtypes import USUAL
+from coset.dialects.onnx.own import domain_and_name
 from coset.ir.constants import constant_of
 from coset.ir.errors import TypeRuleError
 from coset.ir.term import Term
@@ -17,6 +18,7 @@ from coset.lowering.onnx import named as onnx_named
 from coset.lowering.onnx import reduce as onnx_reduce
 from coset.lowering.onnx.calls import Input, NodeCall, NoOnnxForm, Numbers, PrintContext, Printer
 from coset.lowering.onnx.movement import ranked_view, reshaped, view, written_out
+from coset.lowering.onnx.own import print_own
 
 # op: name, and the version that first has it (with NumPy's broadcasting) for floats, then for 32- and 64-bit integers, then for small ones;
 # 0: not at all
@@ -52,7 +54,7 @@ def print_term(term: Term, context: PrintContext) -> Input:
     """
     printer = PRINTERS.get(term.op.name)
     if printer is None:
-        raise NoOnnxForm(f"`{term.op.name}` has no ONNX form")
+        return print_own(term)
     if term.op.dialect != "builtin" and not term.op.has("foreign"):
         for part in (term, *term.operands):
             if isinstance(part.type, TensorType) and part.type.dtype not in USUAL and written_out(term) is None:
@@ -196,7 +198,10 @@ def _print_log_plus_one(term: Term, _: PrintContext) -> Input:
 
 def _print_get(term: Term, _: PrintContext) -> Input:
     whole = term.operands[0]
-    return whole.operands[term.attribute("index")] if whole.op.name == "builtin.tuple" else whole
+    if whole.op.name == "builtin.tuple":
+        part: Term = whole.operands[term.attribute("index")]
+        return part
+    return whole if domain_and_name(whole.op) is None else print_own(term)
 
 
 _COMPOSED: dict[str, Printer] = {

@@ -20,6 +20,11 @@ def test_a_target_is_added_as_the_page_says(tmp_path: Path) -> None:
     assert kinds["sh"] == 10 and kinds["toml"] == 5
 
 
+def test_an_op_of_one_s_own_goes_from_end_to_end(tmp_path: Path) -> None:
+    kinds = run_page("own-ops.md", tmp_path)
+    assert kinds["sh"] == 7 and kinds["python"] == 3
+
+
 def test_explanations_are_as_the_page_says(tmp_path: Path) -> None:
     kinds = run_page("explaining.md", tmp_path)
     assert kinds["sh"] == 6 and kinds["prints"] == 6
