@@ -87,7 +87,7 @@ WHOLE = tuple(key.name for key in WHOLES)
 NUMBER = KeySet(
     "A number", "Stands wherever a number in a unit is asked for: an entry of `[numbers]` or `[launches]`, `merges`, `alone` and so on.",
     (
-        FileKey("value", "number", "above 0; a time may be 0", required=True),
+        FileKey("value", "number", "above 0; `launch`, `piece` and `small` may be 0", required=True),
         FileKey("unit", "text", "the unit that is asked for there; in `[numbers]` mostly any", required=True),
         SOURCE, NOTE,
     ),

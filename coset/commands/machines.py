@@ -12,16 +12,21 @@ from coset.job.answer import save
 
 
 @click.command()
-@click.option("--docs", type=click.Path(), help="write the targets as a page in Markdown: a file, or targets.md in a folder")
+@click.option(
+    "--docs", type=click.Path(), help="write the targets as a page in Markdown: a file, or, in a folder, targets.md and target-file.md"
+)
 @JSON
 def targets(docs: str | None, as_json: bool) -> int:
     """List the targets: machines with their runtimes, how fast they are, and what is behind the numbers."""
     if docs is not None:
+        from coset.console.target_file_page import target_file_page
         from coset.console.target_page import target_page
 
-        page = Path(docs) / "targets.md" if Path(docs).is_dir() else Path(docs)
-        save(page, target_page())
-        say(f"wrote {page}")
+        folder = Path(docs)
+        pages = {folder / "targets.md": target_page, folder / "target-file.md": target_file_page}
+        for page, written in pages.items() if folder.is_dir() else [(folder, target_page)]:
+            save(page, written())
+            say(f"wrote {page}")
         return SUCCESS
     from coset.console.listings import show_targets
 
