@@ -13,6 +13,7 @@ from typing import Any
 
 from coset.ir.errors import CosetError
 from coset.ir.place import Place
+from coset.ir.problems import FileProblem
 from coset.ir.suggestions import like, likely
 from coset.targets.keys import LEGAL, SECTIONS, TOP, WHOLE
 
@@ -25,8 +26,6 @@ LARGEST = 1 << 20
 """B of a file at most: the largest of ours has 20 kB."""
 UNKNOWN = "unknown"
 """In place of a number of the base that is not this machine's."""
-MOST_SHOWN = 50
-"""Mistakes of a file that an error shows."""
 
 
 @dataclass(frozen=True)
@@ -70,34 +69,6 @@ class Entry:
         from coset.targets.place import place_of
 
         return place_of(str(self.file.path), self.file.text, self.keys)
-
-
-@dataclass(frozen=True)
-class TargetProblem:
-    """Something wrong in a file of a target."""
-
-    message: str
-    place: Place
-    help: str = ""
-
-
-class WrongTarget(CosetError):
-    """A file of a target with mistakes: the first is the error's own message, place and help; `others` are those behind it in the file."""
-
-    others: tuple[TargetProblem, ...] = ()
-
-    def __str__(self) -> str:
-        shown = [super().__str__(), *(str(CosetError(each.message, place=each.place, help=each.help)) for each in self.others)]
-        count = f"{len(shown)} mistakes" + (f"; the first {MOST_SHOWN} are above" if len(shown) > MOST_SHOWN else "")
-        return "\n".join([*shown[:MOST_SHOWN], *([count] if self.others else [])])
-
-
-def refusal(problems: list[TargetProblem]) -> WrongTarget:
-    """One error of all `problems`, in the order of their lines."""
-    ordered = sorted(dict.fromkeys(problems), key=lambda problem: (problem.place.file, problem.place.line, problem.place.column))
-    error = WrongTarget(ordered[0].message, place=ordered[0].place, help=ordered[0].help)
-    error.others = tuple(ordered[1:])
-    return error
 
 
 @dataclass(frozen=True)
@@ -157,13 +128,13 @@ def own_document(name: str) -> Document:
     file = read_file(path)
     if "alias" in file.data:
         return own_document(file.data["alias"])
-    problems: list[TargetProblem] = []
+    problems: list[FileProblem] = []
     document = laid_out(file, problems)
     assert not problems, problems
     return document
 
 
-def laid_out(file: File, problems: list[TargetProblem], *, users: tuple[Path, ...] = ()) -> Document:
+def laid_out(file: File, problems: list[FileProblem], *, users: tuple[Path, ...] = ()) -> Document:
     """`file` over its bases; `users`: the files that led here. What is wrong is added to `problems`, and what was meant is read on.
 
     Raises:
@@ -180,7 +151,7 @@ def laid_out(file: File, problems: list[TargetProblem], *, users: tuple[Path, ..
         if key in WHOLE:
             whole[key] = entry
         elif key in (*SECTIONS, "legal") and not isinstance(entry.value, dict):
-            problems.append(TargetProblem(f"`{entry.name}` is no table", entry.place, f"write [{entry.name}] and its entries below"))
+            problems.append(FileProblem(f"`{entry.name}` is no table", entry.place, f"write [{entry.name}] and its entries below"))
             found = False
         elif key in SECTIONS:
             sections[key].update(entry.items())
@@ -198,54 +169,54 @@ def laid_out(file: File, problems: list[TargetProblem], *, users: tuple[Path, ..
     )  # fmt: skip
 
 
-def _taken_back(numbers: Mapping[str, Entry], inherited: AbstractSet[str], problems: list[TargetProblem]) -> dict[str, Entry]:
+def _taken_back(numbers: Mapping[str, Entry], inherited: AbstractSet[str], problems: list[FileProblem]) -> dict[str, Entry]:
     """The `numbers` without those of the base that the file says are not known: never a number of another machine."""
     for name, each in numbers.items():
         if each.value == UNKNOWN and name not in inherited:
             help = like(name, inherited) or "leave out a number that is not known"
-            problems.append(TargetProblem(f"`{each.name}`: the base has no such number", each.place, help))
+            problems.append(FileProblem(f"`{each.name}`: the base has no such number", each.place, help))
     return {name: each for name, each in numbers.items() if each.value != UNKNOWN}
 
 
-def known_entries(given: Mapping[str, Entry], known: Sequence[str], what: str, problems: list[TargetProblem]) -> dict[str, Entry]:
+def known_entries(given: Mapping[str, Entry], known: Sequence[str], what: str, problems: list[FileProblem]) -> dict[str, Entry]:
     """The entries of `given` under keys that are `known`. Each other key is a problem, which says `what`; its entry is found under the key
     that it is most like, if that is not there, so that what stands in it is read too and nothing is said to be missing."""
     found = {key: entry for key, entry in given.items() if key in known}
     for key, entry in given.items():
         if key not in known:
             help = like(key, known) or f"there are: {', '.join(sorted(known))}"
-            problems.append(TargetProblem(f"`{entry.name}` {what}", entry.place, help))
+            problems.append(FileProblem(f"`{entry.name}` {what}", entry.place, help))
             meant = likely(key, [each for each in known if each not in given])
             if meant is not None:
                 found.setdefault(meant, entry)
     return found
 
 
-def _base(file: File, users: tuple[Path, ...], problems: list[TargetProblem]) -> tuple[Document | None, bool]:
+def _base(file: File, users: tuple[Path, ...], problems: list[FileProblem]) -> tuple[Document | None, bool]:
     """The document that `file` is based on; and whether one is there, or none was asked for."""
     if "base" not in file.data:
         return None, True
     entry = Entry(file.data["base"], file, ("base",))
     name = entry.value
     if not isinstance(name, str):
-        problems.append(TargetProblem("`base` is no text", entry.place, 'name a target, as in base = "cpu-onnxruntime"'))
+        problems.append(FileProblem("`base` is no text", entry.place, 'name a target, as in base = "cpu-onnxruntime"'))
         return None, False
     if not name.endswith(".toml"):
         path = own_file(name)
         if path is None:
             known = sorted([*target_files(), *(path.stem for path in (HERE / "bases").glob("*.toml"))])
             help = like(name, known) or f"a file that ends in .toml, or one of: {', '.join(known)}"
-            problems.append(TargetProblem(f"there is no base `{name}`", entry.place, help))
+            problems.append(FileProblem(f"there is no base `{name}`", entry.place, help))
             meant = likely(name, known)
             return (None if meant is None else own_document(meant)), meant is not None
         if path.resolve() not in users:
             return own_document(name), True
     path = file.path.parent / name if name.endswith(".toml") else file.path
     if path.resolve() in users:
-        problems.append(TargetProblem(f"the base `{name}` leads back to itself", entry.place, "a chain of bases must end"))
+        problems.append(FileProblem(f"the base `{name}` leads back to itself", entry.place, "a chain of bases must end"))
         return None, False
     if not path.is_file():
-        problems.append(TargetProblem(f"there is no base `{name}` at {path}", entry.place, "a base is named from the folder of the file"))
+        problems.append(FileProblem(f"there is no base `{name}` at {path}", entry.place, "a base is named from the folder of the file"))
         return None, False
     return laid_out(read_file(path), problems, users=users), True
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from coset.ir.op import Op, find_op
+from coset.ir.problems import FileProblem, refusal
 from coset.ir.registry import op_names
 from coset.ir.suggestions import like, likely, meant
 from coset.targets.condition import find_condition
-from coset.targets.document import HERE, Document, Entry, TargetProblem, laid_out, read_file, refusal
+from coset.targets.document import HERE, Document, Entry, laid_out, read_file
 from coset.targets.target import Form, Target
 
 CUT = {"start", "limit", "strides"}
@@ -21,23 +22,23 @@ def check_ops(target: Target) -> None:
     """Nothing for a target of ours, which tests check.
 
     Raises:
-        WrongTarget: the user's file names an op that there is not, or has a form of one that this op cannot have.
+        WrongFile: the user's file names an op that there is not, or has a form of one that this op cannot have.
     """
     if not target.file:
         return
-    problems: list[TargetProblem] = []
+    problems: list[FileProblem] = []
     rows = list(_rows(laid_out(read_file(Path(target.file)), problems)))
     problems += [_no_op(name, entry) for name, entry in rows if find_op(name) is None]
     places = dict(rows)
     for name, forms in target.forms.items():
         if name in places and find_op(name) is not None:
             found = dict.fromkeys(why for form in forms for why in misfits(name, form))
-            problems += [TargetProblem(f"`{places[name].name}`: {what}", places[name].place, LISTED) for what in found]
+            problems += [FileProblem(f"`{places[name].name}`: {what}", places[name].place, LISTED) for what in found]
     if problems:
         raise refusal(problems)
 
 
-def misspelt_ops(document: Document) -> list[TargetProblem]:
+def misspelt_ops(document: Document) -> list[FileProblem]:
     """The names of ops that there are not and that are like others of their dialect, before the user's rules are read, which may bring
     ops of any name."""
     found = []
@@ -48,14 +49,14 @@ def misspelt_ops(document: Document) -> list[TargetProblem]:
     return found
 
 
-def _no_op(name: str, entry: Entry) -> TargetProblem:
+def _no_op(name: str, entry: Entry) -> FileProblem:
     """That there is no op `name`; the remedy is the one that is called so in another dialect, or the one that is called nearly so."""
     known = op_names()
     word = name.partition(".")[2]
     same = [each for each in known if each.partition(".")[2] == word] or [
         each for each in known if each.partition(".")[2].lower() == word.lower()
     ]
-    return TargetProblem(f"`{entry.name}`: there is no op `{name}`", entry.place, meant(same) or like(name, known) or LISTED)
+    return FileProblem(f"`{entry.name}`: there is no op `{name}`", entry.place, meant(same) or like(name, known) or LISTED)
 
 
 def misfits(name: str, form: Form) -> Iterator[str]:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from coset.ir.problems import FileProblem, refusal
 from coset.ir.suggestions import likely
 from coset.ir.types import DTYPES
 from coset.targets.condition import find_condition, known_words
 from coset.targets.document import (
     Entry,
-    TargetProblem,
     laid_out,
     names_of_numbers,
     other_names,
     own_document,
     own_file,
     read_file,
-    refusal,
     target_files,
 )
 from coset.targets.keys import FORM, FUSED, FUSION, PRODUCTS, SESSIONS, STORING
@@ -34,9 +33,9 @@ def read_target(path: Path, name: str) -> Target:
 
     Raises:
         CosetError: there is no file, or it is no TOML.
-        WrongTarget: the file says something that no target can be; with place and remedy of each mistake.
+        WrongFile: the file says something that no target can be; with place and remedy of each mistake.
     """
-    problems: list[TargetProblem] = []
+    problems: list[FileProblem] = []
     document = laid_out(read_file(path), problems)
     reader = _Reader(document, problems)
     found = reader.target(name)

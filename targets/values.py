@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from coset.ir.problems import FileProblem
 from coset.ir.suggestions import like, likely
-from coset.targets.document import Document, Entry, TargetProblem, known_entries
+from coset.targets.document import Document, Entry, known_entries
 from coset.targets.keys import NUMBER, KeySet
 
 LARGEST = 1e30
@@ -18,7 +19,7 @@ class DocumentValues:
     mistake is said once."""
 
     document: Document
-    problems: list[TargetProblem]
+    problems: list[FileProblem]
     used: set[tuple[str, str]] = field(default_factory=set)  # entries that something names: section and name
 
     def top(self, section: str = "") -> Entry:
@@ -30,13 +31,13 @@ class DocumentValues:
 
     def wrong(self, entry: Entry, what: str, help: str = "") -> None:
         """Enter a problem."""
-        self.problems.append(TargetProblem(f"`{entry.name}`: {what}" if entry.keys else what, entry.place, help))
+        self.problems.append(FileProblem(f"`{entry.name}`: {what}" if entry.keys else what, entry.place, help))
 
     def missing(self, section: str, what: str, help: str) -> None:
         """Enter that something is missing at the top or in a `section`; nothing if it may stand in a base that could not be read."""
         if self.document.whole_base:
             place = self.top(section).place
-            self.problems.append(TargetProblem(f"{what} is missing", place if place.line else replace(place, line=1, column=1), help))
+            self.problems.append(FileProblem(f"{what} is missing", place if place.line else replace(place, line=1, column=1), help))
 
     def named_entry(self, entry: Entry, section: str, name: str) -> bool:
         """Whether `section` has an entry `name`, which `entry` names."""

@@ -15,8 +15,8 @@ import pytest
 import coset.dialects
 from coset.cli import run
 from coset.ir.errors import CosetError
+from coset.ir.problems import FileProblem, WrongFile
 from coset.targets import target as registry
-from coset.targets.document import TargetProblem, WrongTarget
 from coset.targets.ops import check_ops
 from coset.targets.target import get_target
 
@@ -49,13 +49,13 @@ def mended(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def mistakes(path: Path) -> list[TargetProblem]:
+def mistakes(path: Path) -> list[FileProblem]:
     """What is said of the file at `path`."""
     try:
         check_ops(get_target(path))
     except CosetError as error:
         assert error.place is not None
-        return [TargetProblem(error.message, error.place, error.help), *(error.others if isinstance(error, WrongTarget) else ())]
+        return [FileProblem(error.message, error.place, error.help), *(error.others if isinstance(error, WrongFile) else ())]
     return []
 
 

@@ -19,10 +19,11 @@ import coset.dialects
 from coset.cli import run
 from coset.extract.select import reprice
 from coset.ir.errors import CosetError
+from coset.ir.problems import WrongFile
 from coset.ir.term import input_term, make
 from coset.ir.types import F32, tensor
 from coset.targets import target as registry
-from coset.targets.document import HERE, WrongTarget
+from coset.targets.document import HERE
 from coset.targets.ops import check_ops
 from coset.targets.place import place_of
 from coset.targets.target import EVERY, Form, Fusion, Rate, get_target
@@ -218,7 +219,7 @@ def test_a_place_is_not_found_in_a_text() -> None:
 def test_mistakes_of_a_base_of_the_users_are_said_with_those_of_the_file(tmp_path: Path) -> None:
     first = written(tmp_path, instead("f32 = 4e9", "f32 = -4e9").replace("[dtypes]", "[dtypse]"), "first.toml")
     second = written(tmp_path, 'base = "first.toml"\ntitel = "faster"\n', "second.toml")
-    with pytest.raises(WrongTarget) as caught:
+    with pytest.raises(WrongFile) as caught:
         get_target(second)
     error = caught.value
     places = [error.place, *(each.place for each in error.others)]
@@ -230,7 +231,7 @@ def test_what_stands_in_a_table_that_cannot_be_read_is_no_second_mistake(tmp_pat
     """Nothing is said of what a table would have given that has another name, or is none."""
     no_kernels = "kernels = 3\n" + MINE.partition("[kernels]")[0] + "[legal]" + MINE.partition("[legal]")[2]
     for text in (instead("[rates]", "[speeds]"), instead('base = "hub"', 'base = "nothing-like-it"'), no_kernels):
-        with pytest.raises(WrongTarget) as caught:
+        with pytest.raises(WrongFile) as caught:
             get_target(written(tmp_path, text))
         assert not caught.value.others, caught.value
 
