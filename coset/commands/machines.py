@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from coset.commands.options import CUSTOM_OPS, DIM, JSON, SAMPLES, SUCCESS, print_json, say
+from coset.commands.options import CUSTOM_OPS, DIM, JSON, SAMPLES, SUCCESS, file_in_folder, print_json, refuse_overwriting, say
 from coset.ir.errors import CosetError
 from coset.job.answer import save
 
@@ -40,12 +40,23 @@ def targets(docs: str | None, as_json: bool) -> int:
 )
 @click.option("--target", "target", help="whose numbers are fitted: that of this machine's CPU, or that of a GPU like the one here")
 @click.option("--profile", "profile", type=click.Path(), help="the SQLite file that keeps measurements; by default in the cache folder")
+@click.option(
+    "--from",
+    "measurements",
+    type=click.Path(),
+    metavar="FILE.csv",
+    help="fit to your own measurements instead: a CSV file with columns op, shapes, dtype, microseconds",
+)
 @click.option("--seconds", type=float, default=600.0, show_default=True, help="of measuring, at most; another run goes on")
 @click.option("--each", type=float, default=0.4, show_default=True, help="seconds for each case")
 @JSON
-def calibrate(output: str | None, target: str | None, profile: str | None, seconds: float, each: float, as_json: bool) -> int:
+def calibrate(
+    output: str | None, target: str | None, profile: str | None, measurements: str | None, seconds: float, each: float, as_json: bool
+) -> int:  # fmt: skip
     """Time ops on this machine's CPU under ONNX Runtime (or kernels on its GPU, with the target of one) and fit the target's numbers to
-    that. The result is the target `cpu` (or `gpu`)."""
+    that. The result is the target `cpu` (or `gpu`). With --from nothing is timed: any target is fitted to measurements of your own."""
+    if measurements is not None:
+        return _fit_to(Path(measurements), target, output, profile, as_json)
     from coset.backends.profile import opened
     from coset.calibration.calibrate import as_file, bench_of
     from coset.calibration.calibrate import calibrate as run
@@ -68,6 +79,32 @@ def calibrate(output: str | None, target: str | None, profile: str | None, secon
         print_json(result)
     else:
         show_calibrated(result)
+    return SUCCESS
+
+
+def _fit_to(measurements: Path, target: str | None, output: str | None, profile: str | None, as_json: bool) -> int:
+    """Fit a target to the file of somebody's own measurements."""
+    from coset.calibration.from_rows import as_target_file, fit_rows
+    from coset.console.measured import show_fitted
+    from coset.job.machine import find_target
+    from coset.targets.ops import check_ops
+
+    if target is None or output is None:
+        raise CosetError("with --from, the target and the result are named", help="--target NAME -o MINE.toml")
+    if profile is not None:
+        raise CosetError("--profile keeps what is timed here, and --from times nothing", help="leave one of the two out")
+    written = file_in_folder(output, "target file")
+    assert written is not None
+    refuse_overwriting((measurements, *([target] if target.endswith(".toml") else [])), {"target file": written})
+    base = find_target(target)
+    check_ops(base)
+    found = fit_rows(measurements, base, progress=say)
+    save(written, as_target_file(found, measurements.name))
+    result = {**found.summary(), "target": base.name, "output": output}
+    if as_json:
+        print_json(result)
+    else:
+        show_fitted(result)
     return SUCCESS
 
 
