@@ -20,6 +20,7 @@ from coset.comparing.samples import with_samples
 from coset.dialects.onnx.origin import onnx_origin
 from coset.egraph.limits import Limits
 from coset.extract.cost import Printable
+from coset.extract.priced import devices
 from coset.frontends.onnx.model import import_model
 from coset.frontends.onnx.unused import without_unused
 from coset.ir.errors import CosetError
@@ -200,7 +201,8 @@ class _Onnx:
 
     def write(self, program: Program, path: Path, options: Running | None) -> None:
         metadata = {} if options is None else {KEY: options.text()}
-        write(program, path, metadata=metadata, graphs=self.graphs, lasting=False)  # it lasts when it is moved to its name
+        placed = devices(program, self.job.target, usual_dims(program, self.job.dims))
+        write(program, path, metadata=metadata, devices=placed, graphs=self.graphs, lasting=False)  # it lasts when it is moved to its name
 
     def comparison(self, task: Task, folder: Path) -> Compare:
         try:
