@@ -257,21 +257,15 @@ def lower(
 ) -> int:  # fmt: skip
     """Lower MODEL (ONNX or StableHLO) to a Python package that needs torch and not coset."""
     from coset import api
-    from coset.comparing.refused import Refused
     from coset.console.lowered import show_lowered
     from coset.egraph.limits import Limits
 
-    try:
-        result = api.lower(
-            model, output, target=target, numerics=numerics, limits=Limits(seconds=time_limit, nodes=node_limit), rules=rule_files,
-            dims=dims, code=code, check=checked, max_memory=max_memory, profile=profile, streams=streams, atomics=atomics,
-            allow_assumed=allow_assumed, disable_rules=disabled, only_rules=only, sample_inputs=samples, check_seconds=check_time_limit,
-            progress=say,
-        )  # fmt: skip
-    except Refused as refused:
-        if as_json:
-            print_json(refused.summary())
-        raise
+    result = api.lower(
+        model, output, target=target, numerics=numerics, limits=Limits(seconds=time_limit, nodes=node_limit), rules=rule_files,
+        dims=dims, code=code, check=checked, max_memory=max_memory, profile=profile, streams=streams, atomics=atomics,
+        allow_assumed=allow_assumed, disable_rules=disabled, only_rules=only, sample_inputs=samples, check_seconds=check_time_limit,
+        progress=say,
+    )  # fmt: skip
     if as_json:
         print_json(result)
     else:
