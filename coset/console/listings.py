@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 from coset.console.tables import CONSOLE, new_table
+from coset.job.answer import versioned
 
 if TYPE_CHECKING:
     from coset.ir.op import Op
@@ -24,7 +25,7 @@ def show_rules(rules: RuleSet, as_json: bool) -> None:
             {"name": r.name, "phase": p, "numerics": r.numerics.word, "assurance": r.assurance, "file": r.place.file, "line": r.place.line}
             for p, r in rows
         ]
-        print(json.dumps({"rules": listed}))
+        print(json.dumps(versioned({"rules": listed})))
         return
     table = new_table("rule", "phase", "promise", "assurance", "what it says")
     for phase, rule in rows:
@@ -49,7 +50,8 @@ def show_ops(as_json: bool) -> None:
             {"name": op.name, "operands": list(op.operands), "attributes": [a.name for a in op.attributes], "meaning": _meaning(op)}
             for op in ops
         ]
-        print(json.dumps({"ops": entries, "onnx": standard, "without": [op.name for op in ops if _meaning(op) == "none"]}))
+        without = [op.name for op in ops if _meaning(op) == "none"]
+        print(json.dumps(versioned({"ops": entries, "onnx": standard, "without": without})))
         return
     table = new_table("op", "meaning", "operands", "attributes")
     table.columns[2].max_width, table.columns[3].max_width = 40, 90
@@ -101,9 +103,8 @@ def show_targets(as_json: bool) -> None:
 
     found, also = machines(), other_names()
     if as_json:
-        print(
-            json.dumps({"targets": [{**_target_summary(t), "aliases": [a for a, name in also.items() if name == t.name]} for t in found]})
-        )
+        listed = [{**_target_summary(t), "aliases": [a for a, name in also.items() if name == t.name]} for t in found]
+        print(json.dumps(versioned({"targets": listed})))
         return
     table = new_table("target", "machine", "takes", ">f32", ">bf16", ">i8", ">memory", ">measured", ">published", ">assumed")
     for target in found:

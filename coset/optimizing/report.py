@@ -13,7 +13,7 @@ from coset.egraph.request import Phase
 from coset.egraph.saturate import Saturation
 from coset.ir.evaluate import describe
 from coset.ir.program import Program
-from coset.job.answer import as_json, save
+from coset.job.answer import as_json, save, versioned
 from coset.prove.certificate import Certificate
 from coset.rules.lock import entry_of
 from coset.searching.inside import AsItCame, Inside
@@ -146,4 +146,4 @@ def _names(program: Program, op: str) -> list[str]:
 
 def save_report(report: Mapping[str, Any], path: Path) -> None:
     """Write the report as JSON."""
-    save(path, as_json(report, indent=2) + "\n")
+    save(path, as_json(versioned(report), indent=2) + "\n")
