@@ -50,7 +50,7 @@ def priced(roots: Sequence[Term], target: Target, binding: Mapping[str, int]) ->
     return Priced(seconds, apart[FOLDED], apart[ITSELF], hosted, solution.cost)
 
 
-def devices(program: Program, target: Target, binding: Mapping[str, int]) -> dict[Term, str]:
+def devices_of(program: Program, target: Target, binding: Mapping[str, int]) -> dict[Term, str]:
     """The name of the target that computes each term of a program as it stands: `target`, or its host. What no node is needed for is where
     what it is made of is, or what reads it. Empty where there is no host, or they cannot run it.
 
@@ -75,3 +75,16 @@ def devices(program: Program, target: Target, binding: Mapping[str, int]) -> dic
         for operand in term.operands:
             found.setdefault(operand, found.get(term, target.host))
     return {term: found.get(term, target.host) for term in order}
+
+
+class Devices:
+    """The devices of the program that was asked for last: a job writes one with several options."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Program, dict[Term, str]] | None = None
+
+    def of(self, program: Program, target: Target, binding: Mapping[str, int]) -> dict[Term, str]:
+        """As `devices_of`; target and binding are the same each time."""
+        if self._last is None or self._last[0] is not program:
+            self._last = program, devices_of(program, target, binding)
+        return self._last[1]

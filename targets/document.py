@@ -201,7 +201,8 @@ def _base(file: File, users: tuple[Path, ...], problems: list[FileProblem]) -> t
     if not isinstance(name, str):
         problems.append(FileProblem("`base` is no text", entry.place, 'name a target, as in base = "cpu-onnxruntime"'))
         return None, False
-    if not name.endswith(".toml"):
+    is_path = name.endswith(".toml") or "/" in name or "\\" in name
+    if not is_path:
         path = own_file(name)
         if path is None:
             known = sorted([*target_files(), *(path.stem for path in (HERE / "bases").glob("*.toml"))])
@@ -211,7 +212,7 @@ def _base(file: File, users: tuple[Path, ...], problems: list[FileProblem]) -> t
             return (None if meant is None else own_document(meant)), meant is not None
         if path.resolve() not in users:
             return own_document(name), True
-    path = file.path.parent / name if name.endswith(".toml") else file.path
+    path = file.path.parent / name if is_path else file.path
     if path.resolve() in users:
         problems.append(FileProblem(f"the base `{name}` leads back to itself", entry.place, "a chain of bases must end"))
         return None, False

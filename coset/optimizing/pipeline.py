@@ -20,7 +20,7 @@ from coset.comparing.samples import with_samples
 from coset.dialects.onnx.origin import onnx_origin
 from coset.egraph.limits import Limits
 from coset.extract.cost import Printable
-from coset.extract.priced import devices
+from coset.extract.priced import Devices
 from coset.frontends.onnx.model import import_model
 from coset.frontends.onnx.unused import without_unused
 from coset.ir.errors import CosetError
@@ -189,6 +189,7 @@ class _Onnx:
     bitwise: bool = True
     reorders: bool = True
     graphs: Graphs = field(default_factory=Graphs)
+    devices: Devices = field(default_factory=Devices)
 
     def read(self) -> Task:
         return _read(self.job)
@@ -201,7 +202,7 @@ class _Onnx:
 
     def write(self, program: Program, path: Path, options: Running | None) -> None:
         metadata = {} if options is None else {KEY: options.text()}
-        placed = devices(program, self.job.target, usual_dims(program, self.job.dims))
+        placed = self.devices.of(program, self.job.target, usual_dims(program, self.job.dims))
         write(program, path, metadata=metadata, devices=placed, graphs=self.graphs, lasting=False)  # it lasts when it is moved to its name
 
     def comparison(self, task: Task, folder: Path) -> Compare:

@@ -160,11 +160,12 @@ def test_the_command_writes_a_target_that_predicts_better(tmp_path: Path, capsys
     assert "measured / predicted" in table and "not determined" in table
 
 
-def test_a_target_of_the_users_is_fitted_too(tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text('base = "cpu-onnxruntime"\ntitle = "mine"\n')
+@pytest.mark.parametrize("name", ["mine.toml", "mine.target"])
+def test_a_target_of_the_users_is_fitted_too(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text('base = "cpu-onnxruntime"\ntitle = "mine"\n')
     row = [("Tanh", "1048576", "f32", "")]
     file = written(tmp_path / "one.csv", row, timed(tmp_path, row, another_machine()))
-    assert run(["calibrate", "--from", str(file), "--target", str(tmp_path / "mine.toml"), "-o", str(tmp_path / "fitted.toml")]) == 0
+    assert run(["calibrate", "--from", str(file), "--target", str(tmp_path / name), "-o", str(tmp_path / "fitted.toml")]) == 0
     assert get_target(tmp_path / "fitted.toml").bases == ("mine", "cpu-onnxruntime")
 
 

@@ -28,6 +28,28 @@ launch = { value = 1e-6, unit = "s", source = "assumed for a test" }
 [legal]
 never = "exponential"
 """
+INNER = """\
+<ir_version: 9, opset_import: ["" : 20, "own" : 1]>
+inner (float[4] x, bool which) => (float[4] y)
+{
+  once = own.Twice(x)
+  y = If (which) <
+    then_branch = then () => (float[4] t) { a = Neg(once)  b = Neg(a)  t = Tanh(b) },
+    else_branch = other () => (float[4] e) { e = Exp(once) }
+  >
+}
+<domain: "own", opset_import: ["" : 20]>
+Twice (v) => (w) { m = Neg(v)  n = Neg(m)  w = Abs(n) }
+"""
+OWN = """\
+use stablehlo
+
+rule exp_of_neg_neg
+  "Two signs more."
+  for x: F[S..], F: float
+  exponential(negate(negate(x))) => exponential(x)
+  numerics exact
+"""
 
 
 def closed(schema: Any) -> Any:
@@ -56,6 +78,8 @@ def files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         x, y = (helper.make_tensor_value_info(each, TensorProto.FLOAT, ["n", 64]) for each in "xy")
         opsets = [helper.make_opsetid("", 20)]
         onnx.save(helper.make_model(helper.make_graph(nodes, name, [x], [y]), opset_imports=opsets, ir_version=9), f"{name}.onnx")
+    onnx.save(onnx.parser.parse_model(INNER), "inner.onnx")
+    Path("own.rules").write_text(OWN)
     Path("hosted.toml").write_text(HOSTED)
     Path("wrong.toml").write_text('base = "cpu-onnxruntime"\ntitel = "mine"\n\n[legal]\nnever = "onnx.Gellu"\n')
     Path("mine.csv").write_text(
@@ -77,6 +101,8 @@ REPORTS = {
         ["optimize", "model.onnx", "-o", "out.onnx", "--target", "hosted.toml", "--split", "parts", "--time-limit", "3"],
     ),
     "ranges": ("optimize", ["optimize", "model.onnx", "-o", "out.onnx", "--range", "n=1:64", "--time-limit", "3"]),
+    "inner": ("optimize", ["optimize", "inner.onnx", "-o", "out.onnx", "--keep-functions", "--time-limit", "3"]),
+    "own": ("optimize", ["optimize", "model.onnx", "-o", "out.onnx", "--rules", "own.rules", "--allow-assumed", "--time-limit", "3"]),
     "proved": ("prove", ["prove", "model.onnx", "model.onnx"]),
     "refuted": ("prove", ["prove", "model.onnx", "other.onnx"]),
     "fitted": ("calibrate_from", ["calibrate", "--from", "mine.csv", "--target", "cpu-onnxruntime", "-o", "out.toml"]),

@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 import coset
 from coset.backends.onnxruntime import Session
 from coset.cli import run
-from coset.extract.priced import devices, priced
+from coset.extract.priced import devices_of, priced
 from coset.frontends.onnx.model import import_model
 from coset.ir.errors import CosetError
 from coset.lowering.onnx.devices import device_of
@@ -181,10 +181,10 @@ def test_terms_of_the_host_are_those_that_are_priced_there(tmp_path: Path, array
     program, target = import_model(products(tmp_path / "products.onnx")), get_target(array)
     prices = priced(program.roots, target, {"n": 512})
     assert prices is not None
-    found = devices(program, target, {"n": 512})
+    found = devices_of(program, target, {"n": 512})
     assert prices.hosted and all(found[term] == TWO[1] for term in prices.hosted)
     assert {term.op.name for term in program.terms() if found[term] == TWO[0]} >= {"stablehlo.dot_general"}
-    assert devices(program, get_target(TWO[1]), {"n": 512}) == {}
+    assert devices_of(program, get_target(TWO[1]), {"n": 512}) == {}
 
 
 @pytest.mark.parametrize(
