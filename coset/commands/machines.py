@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,14 +11,22 @@ from coset.commands.options import CUSTOM_OPS, DIM, JSON, SAMPLES, SUCCESS, file
 from coset.ir.errors import CosetError
 from coset.job.answer import save
 
+if TYPE_CHECKING:
+    from coset.targets.target import Target
+
 
 @click.command()
+@click.argument("files", nargs=-1, type=click.Path())
 @click.option(
     "--docs", type=click.Path(), help="write the targets as a page in Markdown: a file, or, in a folder, targets.md and target-file.md"
 )
+@click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of rules with ops that FILES speak of")
 @JSON
-def targets(docs: str | None, as_json: bool) -> int:
-    """List the targets: machines with their runtimes, how fast they are, and what is behind the numbers."""
+def targets(files: tuple[str, ...], rule_files: tuple[str, ...], docs: str | None, as_json: bool) -> int:
+    """List the targets: machines with their runtimes, how fast they are, and what is behind the numbers. With FILES, check those of your
+    own and list them."""
+    if docs is not None and files:
+        raise CosetError("--docs writes the targets of coset, and not those of files", help="leave one of the two out")
     if docs is not None:
         from coset.console.target_file_page import target_file_page
         from coset.console.target_page import target_page
@@ -30,8 +39,28 @@ def targets(docs: str | None, as_json: bool) -> int:
         return SUCCESS
     from coset.console.listings import show_targets
 
-    show_targets(as_json)
+    show_targets(as_json, _checked(files, rule_files) if files else ())
     return SUCCESS
+
+
+def _checked(files: tuple[str, ...], rule_files: tuple[str, ...]) -> list[Target]:
+    """The targets in files, which may speak of ops that rule files define.
+
+    Raises:
+        WrongFile: all mistakes of the first file that has some, its ops among them.
+    """
+    import coset.dialects
+    from coset.rules.library import DEFAULT, load
+    from coset.targets.ops import check_ops
+    from coset.targets.target import get_target
+
+    assert coset.dialects  # imported so that every op is registered
+    if rule_files:
+        load([*DEFAULT, *map(Path, rule_files)])
+    found = [get_target(Path(file)) for file in files]
+    for target in found:
+        check_ops(target)
+    return found
 
 
 @click.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
@@ -96,12 +97,12 @@ def _meaning(op: Op) -> str:
     return "definition" if is_defined(op) else "numpy" if op.meaning is not None else "leaf" if op.has("leaf") else "none"
 
 
-def show_targets(as_json: bool) -> None:
-    """Every machine with its rates, and what is behind its numbers."""
+def show_targets(as_json: bool, own: Sequence[Target] = ()) -> None:
+    """Every machine of ours, or the user's `own` ones, with its rates and what is behind its numbers."""
     from coset.console.machines import machines, memory, origins, peak, quantity
     from coset.targets.document import other_names
 
-    found, also = machines(), other_names()
+    found, also = own or machines(), {} if own else other_names()
     if as_json:
         listed = [{**_target_summary(t), "aliases": [a for a, name in also.items() if name == t.name]} for t in found]
         print(json.dumps(versioned({"targets": listed})))
@@ -115,7 +116,8 @@ def show_targets(as_json: bool) -> None:
             *(str(counts[word]) for word in ("measured", "published", "assumed")),
         )  # fmt: skip
     CONSOLE.print(table)
-    CONSOLE.print("products and memory at their fastest; how many numbers are measured, published and assumed: docs/targets.md has each")
+    each = "" if own else ": docs/targets.md has each"
+    CONSOLE.print(f"products and memory at their fastest; how many numbers are measured, published and assumed{each}")
     CONSOLE.print("; ".join(f"{other} is another name of {name}" for other, name in also.items()))
 
 

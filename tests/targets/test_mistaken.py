@@ -15,7 +15,9 @@ import pytest
 import coset.dialects
 from coset.cli import run
 from coset.ir.errors import CosetError
+from coset.ir.op import get_op
 from coset.ir.problems import FileProblem, WrongFile
+from coset.rules.defining import forget
 from coset.targets import target as registry
 from coset.targets.ops import check_ops
 from coset.targets.target import get_target
@@ -92,3 +94,30 @@ def test_the_command_says_all_and_ends_with_2(file: Path, tmp_path: Path, capsys
     for line, cause, remedy in expected(file.read_text()):
         assert f"--> {path}:{line}:" in said and cause in said and remedy in said
     assert said.count("error: ") == len(expected(file.read_text()))
+
+
+def test_the_command_checks_files_without_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.toml"
+    text = next(file for file in FILES if file.stem == "a_hurry").read_text()
+    path.write_text(text)
+    assert run(["targets", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert all(f":{line}:" in said and remedy in said for line, _, remedy in expected(text))
+    path.write_text(mended(text))
+    assert run(["targets", str(path)]) == 0
+    listed = capsys.readouterr().out
+    assert "mine" in listed and "a machine in a hurry" in listed and "another name" not in listed
+    assert run(["targets", str(path), "--docs", str(tmp_path)]) == 2
+
+
+def test_a_file_may_speak_of_ops_of_own_rules(tmp_path: Path) -> None:
+    """Only where these are given."""
+    path, rules = tmp_path / "mine.toml", tmp_path / "mine.rules"
+    path.write_text('base = "cpu-onnxruntime"\ntitle = "mine"\n\n[legal]\nforms = [{ ops = "minetoo.twice", kernel = "add" }]\n')
+    rules.write_text("use stablehlo, minetoo\n\nop minetoo.twice(x: F[S..], F: float) -> F[S..]\n"
+                     '  "A tensor and itself."\n  means x + x\n  numerics exact\n')  # fmt: skip
+    assert run(["targets", str(path)]) == 2
+    try:
+        assert run(["targets", str(path), "--rules", str(rules)]) == 0
+    finally:
+        forget(get_op("minetoo.twice"))
