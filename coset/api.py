@@ -1,4 +1,5 @@
-"""The jobs of the command line as functions, under the same names: each returns what `--json` prints, with the options as arguments.
+"""The jobs of the command line as functions, under the same names: each returns what `--json` prints (without
+`report_version`), with the options as arguments.
 
 `coset.optimize` is in `coset/optimizing/pipeline.py`. Models are paths of ONNX or StableHLO files, or an `onnx.ModelProto`. `rules` are
 files of further rules, `dims` numbers for free dims, `progress` is told what is being done. Jobs of several threads run one after the

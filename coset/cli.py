@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from coset.commands import explanations, machines, optimize, proofs, rules, tuning
+from coset.commands.failures import answer, failed
 from coset.commands.options import INTERRUPTED, NEGATIVE, SUCCESS, UNKNOWN, USER_ERROR, say
 from coset.deferred_methods import defer
 from coset.ir.errors import CosetError
@@ -46,13 +47,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     os.environ.setdefault(ALONE, "1")
     defer()
     open_streams()
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = run(list(sys.argv[1:] if arguments is None else arguments))
+        code = run(given)
     except Exception:  # no answer of no, which Python's own exit code would be
         traceback.print_exc()
-        say("error: this is a mistake of coset, and nothing was answered")
-        say("  help: please report the lines above, with the command and, if you can, the model")
-        code = UNKNOWN
+        help = "please report the lines above, with the command and, if you can, the model"
+        code = failed(given, CosetError("this is a mistake of coset, and nothing was answered", help=help), UNKNOWN, kind="InternalError")
     if arguments is None:
         leave(code)
     sys.exit(code)
@@ -92,26 +93,23 @@ def run(arguments: list[str]) -> int:
         result = command(args=arguments, prog_name="coset", standalone_mode=False)
     except click.ClickException as error:
         error.show()
+        answer(arguments, CosetError(error.format_message()), USER_ERROR, kind="UsageError")
         return USER_ERROR
-    except click.Abort:
-        say("interrupted")
-        return INTERRUPTED
     except CosetError as error:
-        say(str(error))
-        return CODES.get(type(error).__name__, USER_ERROR)
+        return failed(arguments, error, CODES.get(type(error).__name__, USER_ERROR))
     except MemoryError:
-        say("error: there is not enough memory for this job")
-        say("  help: nothing was written; check the dims that the model declares, give smaller numbers to free ones (--dim), or make room")
-        return USER_ERROR
+        help = "nothing was written; check the dims that the model declares, give smaller numbers to free ones (--dim), or make room"
+        return failed(arguments, CosetError("there is not enough memory for this job", help=help), USER_ERROR, kind="MemoryError")
     except OSError as error:
-        say(f"error: {error.strerror or error}: {error.filename or 'where the output goes'}")
-        say("  help: check the path, its permissions and the disk")
-        return USER_ERROR
+        message = f"{error.strerror or error}: {error.filename or 'where the output goes'}"
+        return failed(arguments, CosetError(message, help="check the path, its permissions and the disk"), USER_ERROR, kind="OSError")
     except BaseException as error:
-        if not _is_interrupt(error):
+        if not isinstance(error, click.Abort) and not _is_interrupt(error):
             raise
         kept = "; what was measured until then is in the profile" if arguments[:1] in (["tune"], ["calibrate"]) else ""
-        say(f"interrupted; no result was written{kept}")
+        said = "interrupted" if isinstance(error, click.Abort) else f"interrupted; no result was written{kept}"
+        say(said)
+        answer(arguments, CosetError(said), INTERRUPTED, kind="Interrupted")
         return INTERRUPTED
     return result if isinstance(result, int) else SUCCESS
 

@@ -86,13 +86,13 @@ def fit(
 ) -> Target:
     """`target` with the numbers of the `wanted` kernels moved to where they explain the cases; what was moved says `source`."""
     chosen: Known = {}
-    known = [case for case in cases if isfinite(_link(case, target, chosen))]
+    known = [case for case in cases if isfinite(seconds_of(case, target, chosen))]
     for _ in range(SWEEPS):
         for name in sorted(name for name, kernel in target.kernels.items() if wanted(kernel)):
-            touched = _touched(target, name, known, chosen)
+            touched = touched_by(target, name, known, chosen)
             if touched:
                 progress(f"fitting `{name}` to {len(touched)} cases")
-                target = _with(target, name, _fitted(target, name, touched, source, chosen))
+                target = with_kernel(target, name, _fitted(target, name, touched, source, chosen))
     return target
 
 
@@ -126,7 +126,8 @@ def _priced(roots: Sequence[Term], target: Target, chosen: Known) -> float:
     return solution.cost
 
 
-def _link(case: MeasuredLink, target: Target, chosen: Known) -> float:
+def seconds_of(case: MeasuredLink, target: Target, chosen: Known) -> float:
+    """As `predicted`, with what was chosen before for a program of the case."""
     short, long = (_priced(roots, target, chosen) for roots in case.chains)
     return (long - short) / (case.lengths[1] - case.lengths[0])
 
@@ -137,7 +138,8 @@ CURVES = ("bandwidth", "rows", "work")
 Number = tuple[str, str | int]  # `launch`, `piece`, a rate by its dtype, a point of a curve by its place
 
 
-def _numbers(kernel: Kernel) -> Iterator[Number]:
+def numbers_of(kernel: Kernel) -> Iterator[Number]:
+    """The numbers of a kernel that can be fitted."""
     if kernel.launch.value > 0:
         yield ("launch", "")
     if kernel.piece is not None:
@@ -150,7 +152,7 @@ def _numbers(kernel: Kernel) -> Iterator[Number]:
         )  # a share of 1 is what the rate means
 
 
-def _moved(kernel: Kernel, factors: Mapping[Number, float], source: str) -> Kernel:
+def moved(kernel: Kernel, factors: Mapping[Number, float], source: str) -> Kernel:
     """The kernel with some of its numbers multiplied."""
 
     def rate(given: Rate, factor: float | None) -> Rate:
@@ -175,29 +177,30 @@ def _moved(kernel: Kernel, factors: Mapping[Number, float], source: str) -> Kern
     )
 
 
-def _with(target: Target, name: str, kernel: Kernel) -> Target:
+def with_kernel(target: Target, name: str, kernel: Kernel) -> Target:
+    """`target` with another kernel of this name."""
     return replace(target, kernels={**target.kernels, name: kernel})
 
 
-def _touched(target: Target, name: str, cases: Sequence[MeasuredLink], chosen: Known) -> list[MeasuredLink]:
+def touched_by(target: Target, name: str, cases: Sequence[MeasuredLink], chosen: Known) -> list[MeasuredLink]:
     """The cases whose price has to do with a kernel."""
     kernel = target.kernels[name]
-    other = _with(target, name, _moved(kernel, dict.fromkeys(_numbers(kernel), exp(STEP)), ""))
-    return [case for case in cases if abs(_link(case, other, chosen) - _link(case, target, chosen)) > STEP * 1e-3 * case.seconds]
+    other = with_kernel(target, name, moved(kernel, dict.fromkeys(numbers_of(kernel), exp(STEP)), ""))
+    return [case for case in cases if abs(seconds_of(case, other, chosen) - seconds_of(case, target, chosen)) > STEP * 1e-3 * case.seconds]
 
 
 def _fitted(target: Target, name: str, cases: Sequence[MeasuredLink], source: str, chosen: Known) -> Kernel:
     kernel = target.kernels[name]
-    numbers = list(_numbers(kernel))
+    numbers = list(numbers_of(kernel))
     neighbours = [(place, place + 1) for place, (one, next) in enumerate(pairwise(numbers)) if one[0] == next[0] and one[0] in CURVES]
     earlier, later = np.asarray(neighbours, int).reshape(-1, 2).T
 
     def off(logarithms: np.ndarray) -> np.ndarray:
         factors = dict(zip(numbers, np.exp(logarithms).tolist(), strict=True))
-        moved = _with(target, name, _moved(kernel, factors, source))
-        misses = [log(max(_link(case, moved, chosen), 1e-12) / case.seconds) for case in cases]
+        other = with_kernel(target, name, moved(kernel, factors, source))
+        misses = [log(max(seconds_of(case, other, chosen), 1e-12) / case.seconds) for case in cases]
         return np.asarray([*misses, *(HELD * logarithms), *(TOGETHER * (logarithms[later] - logarithms[earlier]))])
 
     found = least_squares(off, np.zeros(len(numbers)), bounds=(-FURTHEST, FURTHEST), loss="soft_l1", f_scale=UNUSUAL, max_nfev=12)
     factors = {number: exp(value) for number, value in zip(numbers, found.x.tolist(), strict=True) if abs(value) > STEP}
-    return _moved(kernel, factors, source)
+    return moved(kernel, factors, source)

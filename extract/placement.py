@@ -159,6 +159,17 @@ class Machines:
         chosen = [(face, faces.origins[face][index], faces.problem.classes[face][index].cost) for face, index in picks.items()]
         return frozenset(origin.eclass for face, origin, cost in chosen if cost > 0 and origin.node >= 0 and faces.layout.is_there(face))
 
+    def computed(self, faces: Faces, picks: Picks) -> dict[int, bool]:
+        """The classes that a node computes under the choices `picks`, inputs and constants aside: True for those that the host alone
+        computes."""
+        assert isinstance(faces, _Together)
+        found: dict[int, bool] = {}
+        for face in needed(faces.problem, picks):
+            origin = faces.origins[face][picks[face]]
+            if origin.node >= 0 and origin.operands:
+                found[origin.eclass] = found.get(origin.eclass, True) and faces.layout.is_there(face)
+        return found
+
     def _hosted(self, saturated: Saturated, origin: Origin, seconds: float) -> Hosted:
         node = saturated.nodes[origin.eclass][origin.node]
         types = tuple(saturated.types[child] for child in node.children)

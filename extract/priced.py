@@ -12,6 +12,7 @@ from coset.extract.problem import needed
 from coset.extract.select import DEFAULT
 from coset.extract.solve import solve
 from coset.extract.storage import folded
+from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.targets.target import Target
 
@@ -47,3 +48,43 @@ def priced(roots: Sequence[Term], target: Target, binding: Mapping[str, int]) ->
             apart[origin.node] += cost
     hosted = frozenset(terms[number] for number in machines.hosted(faces, solution.picks))
     return Priced(seconds, apart[FOLDED], apart[ITSELF], hosted, solution.cost)
+
+
+def devices_of(program: Program, target: Target, binding: Mapping[str, int]) -> dict[Term, str]:
+    """The name of the target that computes each term of a program as it stands: `target`, or its host. What no node is needed for is where
+    what it is made of is, or what reads it. Empty where there is no host, or they cannot run it.
+
+    A term that both compute, since that takes less than a transfer, is `target`'s: a model has one node for it.
+    """
+    if target.host is None:
+        return {}
+    saturated, terms = saturated_of(program.roots)
+    machines = Machines.of(target, binding, None)
+    faces = machines.faces(saturated, folded(saturated, target))
+    solution = solve(faces.problem, DEFAULT)
+    if solution is None:
+        return {}
+    far = machines.computed(faces, solution.picks)
+    found = {terms[number]: target.host if there else target.name for number, there in far.items()}
+    order = list(program.terms())
+    for term in order:
+        near = next((found[operand] for operand in term.operands if operand in found), None)
+        if near is not None:
+            found.setdefault(term, near)
+    for term in reversed(order):
+        for operand in term.operands:
+            found.setdefault(operand, found.get(term, target.host))
+    return {term: found.get(term, target.host) for term in order}
+
+
+class Devices:
+    """The devices of the program that was asked for last: a job writes one with several options."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Program, dict[Term, str]] | None = None
+
+    def of(self, program: Program, target: Target, binding: Mapping[str, int]) -> dict[Term, str]:
+        """As `devices_of`; target and binding are the same each time."""
+        if self._last is None or self._last[0] is not program:
+            self._last = program, devices_of(program, target, binding)
+        return self._last[1]

@@ -26,6 +26,11 @@ def loaded_ops() -> list[Op]:
     return [REGISTRY[name] for name in sorted(REGISTRY)]
 
 
+def op_names() -> list[str]:
+    """The names of all ops, whether their files were needed so far or not."""
+    return sorted((*REGISTRY, *DEFERRED))
+
+
 def all_dialects() -> frozenset[str]:
     """The dialects that have ops, whether their files were needed so far or not."""
     return frozenset(name.partition(".")[0] for name in (*REGISTRY, *DEFERRED))

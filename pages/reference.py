@@ -39,7 +39,8 @@ CLI_HEAD = """\
 # Command line
 
 *Generated from the commands.* Results go to standard output, messages to standard error. With `--json` a command prints one JSON object.
-An option that names several things may be given several times.
+If it ends without an answer, the object has the key `error`: `kind`, `exit_code`, `message`, `place` (`file`, `line`, `column`, or null),
+`help`, and `more`, the other mistakes of the same file. An option that names several things may be given several times.
 
 | exit code | meaning |
 |---|---|

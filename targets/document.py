@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,9 @@ from typing import Any
 
 from coset.ir.errors import CosetError
 from coset.ir.place import Place
+from coset.ir.problems import FileProblem
+from coset.ir.suggestions import like, likely
+from coset.targets.keys import LEGAL, SECTIONS, TOP, WHOLE
 
 HERE = Path(__file__).resolve().parent
 Keys = tuple[str | int, ...]
@@ -20,13 +24,8 @@ LONGEST = 400
 """Characters of a line that an error repeats."""
 LARGEST = 1 << 20
 """B of a file at most: the largest of ours has 20 kB."""
-SECTIONS = ("sources", "dtypes", "casts", "numbers", "launches", "rates", "curves", "kernels")
-"""Tables whose entries have names: an entry takes the place of the one that has this name in the base."""
-WHOLE = ("title", "dialect", "notes", "folds_constants", "strict", "standard", "storing", "merges", "fusion", "sessions", "host")
-"""What takes the place of the base's as a whole."""
 UNKNOWN = "unknown"
 """In place of a number of the base that is not this machine's."""
-LEGAL = frozenset({"default", "never", "forms"})
 
 
 @dataclass(frozen=True)
@@ -73,38 +72,28 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class TargetProblem:
-    """Something wrong in a file of a target."""
-
-    message: str
-    place: Place
-    help: str = ""
-
-
-def refusal(problems: list[TargetProblem]) -> CosetError:
-    """One error of all `problems`: the first with its place, the others a line each."""
-    first, *others = sorted(problems, key=lambda problem: problem.place.line)
-    lines = [f"also {problem.place.file}:{problem.place.line}: {problem.message}" for problem in others[:9]]
-    lines += [f"and {len(others) - 9} more"] if len(others) > 9 else []
-    return CosetError(
-        first.message, place=first.place, help="\n  ".join([first.help or "docs/targets.md says what a file may hold", *lines])
-    )
-
-
-@dataclass(frozen=True)
 class Document:
-    """A file laid over those that it is based on. `files`: the base's before its own; `names`: what `base` called them, nearest first."""
+    """A file laid over those that it is based on. `files`: the base's before its own; `names`: what `base` called them, nearest first.
+    `inherited`: the names in the base's sections. `doubtful`: names of entries of tables that there are not. `whole_base`: False
+    where there are names that could not be read, since a base or a section is not what it should be."""
 
     files: tuple[File, ...]
     names: tuple[str, ...]
     sections: Mapping[str, Mapping[str, Entry]]
     whole: Mapping[str, Entry]
     legal: tuple[Mapping[str, Entry], ...]  # of each file, in the order of `files`
+    inherited: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    doubtful: frozenset[str] = frozenset()
+    whole_base: bool = True
 
     @property
     def file(self) -> File:
         """The file itself."""
         return self.files[-1]
+
+    def is_known_not(self, name: str) -> bool:
+        """Whether an entry that is not there would be there if it were: it stands in no table that could not be read."""
+        return self.whole_base and name not in self.doubtful
 
 
 def target_files() -> dict[str, Path]:
@@ -116,6 +105,12 @@ def other_names() -> dict[str, str]:
     """Other names of targets, each with the one that it means."""
     found = {name: read_file(path).data.get("alias") for name, path in target_files().items()}
     return {name: alias for name, alias in found.items() if alias is not None}
+
+
+def names_of_numbers() -> list[str]:
+    """What the numbers of our own targets are called: only such are read."""
+    names = target_files().keys() - other_names().keys()
+    return sorted({number for name in names for number in own_document(name).sections["numbers"]})
 
 
 def own_file(name: str) -> Path | None:
@@ -131,74 +126,100 @@ def own_document(name: str) -> Document:
     path = own_file(name)
     assert path is not None, name
     file = read_file(path)
-    return own_document(file.data["alias"]) if "alias" in file.data else laid_out(file)
+    if "alias" in file.data:
+        return own_document(file.data["alias"])
+    problems: list[FileProblem] = []
+    document = laid_out(file, problems)
+    assert not problems, problems
+    return document
 
 
-def laid_out(file: File, *, users: tuple[Path, ...] = ()) -> Document:
-    """`file` over its bases; `users`: the files that led here.
+def laid_out(file: File, problems: list[FileProblem], *, users: tuple[Path, ...] = ()) -> Document:
+    """`file` over its bases; `users`: the files that led here. What is wrong is added to `problems`, and what was meant is read on.
 
     Raises:
-        CosetError: a file cannot be read, is no TOML, has unknown keys, or a base is none.
+        CosetError: a file cannot be read, or is no TOML.
     """
-    problems: list[TargetProblem] = []
-    base = _base(file, (*users, file.path.resolve()), problems)
+    base, found = _base(file, (*users, file.path.resolve()), problems)
     sections = {section: dict(base.sections[section]) if base else {} for section in SECTIONS}
+    inherited = {section: frozenset(entries) for section, entries in sections.items()}
     whole = dict(base.whole) if base else {}
     legal: dict[str, Entry] = {}
-    for entry in file.entries():
-        (key,) = entry.keys
-        if key in SECTIONS and _is_table(entry, problems):
-            sections[str(key)].update(entry.items())
-            if key == "numbers":  # never a number that is not known: what the base says of another machine is taken back
-                sections["numbers"] = {name: each for name, each in sections["numbers"].items() if each.value != UNKNOWN}
-        elif key in WHOLE:
-            whole[str(key)] = entry
-        elif key == "legal" and _is_table(entry, problems):
-            legal = dict(entry.items())
-            problems += [_unknown(each, LEGAL) for name, each in legal.items() if name not in LEGAL]
-        elif key not in (*SECTIONS, "legal", "base"):
-            problems.append(_unknown(entry, {*SECTIONS, *WHOLE, "legal", "base"}))
-    if problems:
-        raise refusal(problems)
+    doubtful = set(base.doubtful if base else ())
+    entries = {str(entry.keys[0]): entry for entry in file.entries()}
+    for key, entry in known_entries(entries, TOP.names, "is no key of a target", problems).items():
+        if key in WHOLE:
+            whole[key] = entry
+        elif key in (*SECTIONS, "legal") and not isinstance(entry.value, dict):
+            problems.append(FileProblem(f"`{entry.name}` is no table", entry.place, f"write [{entry.name}] and its entries below"))
+            found = False
+        elif key in SECTIONS:
+            sections[key].update(entry.items())
+            if key == "numbers":
+                sections[key] = _taken_back(sections[key], inherited[key], problems)
+        elif key == "legal":
+            legal = known_entries(dict(entry.items()), LEGAL.names, "is no key of [legal]", problems)
+    for key, entry in entries.items():
+        if key not in TOP.names and isinstance(entry.value, dict):
+            doubtful |= entry.value.keys()
     named = (base.file.path.stem, *base.names) if base else ()
-    return Document((*(base.files if base else ()), file), named, sections, whole, (*(base.legal if base else ()), legal))
+    return Document(
+        (*(base.files if base else ()), file), named, sections, whole, (*(base.legal if base else ()), legal), inherited,
+        frozenset(doubtful), found and (base is None or base.whole_base),
+    )  # fmt: skip
 
 
-def _is_table(entry: Entry, problems: list[TargetProblem]) -> bool:
-    if isinstance(entry.value, dict):
-        return True
-    problems.append(TargetProblem(f"`{entry.name}` is no table", entry.place, f"write [{entry.name}] and its entries below"))
-    return False
+def _taken_back(numbers: Mapping[str, Entry], inherited: AbstractSet[str], problems: list[FileProblem]) -> dict[str, Entry]:
+    """The `numbers` without those of the base that the file says are not known: never a number of another machine."""
+    for name, each in numbers.items():
+        if each.value == UNKNOWN and name not in inherited:
+            help = like(name, inherited) or "leave out a number that is not known"
+            problems.append(FileProblem(f"`{each.name}`: the base has no such number", each.place, help))
+    return {name: each for name, each in numbers.items() if each.value != UNKNOWN}
 
 
-def _unknown(entry: Entry, known: set[str] | frozenset[str]) -> TargetProblem:
-    return TargetProblem(f"`{entry.name}` is no key of a target", entry.place, f"there are: {', '.join(sorted(known))}")
+def known_entries(given: Mapping[str, Entry], known: Sequence[str], what: str, problems: list[FileProblem]) -> dict[str, Entry]:
+    """The entries of `given` under keys that are `known`. Each other key is a problem, which says `what`; its entry is found under the key
+    that it is most like, if that is not there, so that what stands in it is read too and nothing is said to be missing."""
+    found = {key: entry for key, entry in given.items() if key in known}
+    for key, entry in given.items():
+        if key not in known:
+            help = like(key, known) or f"there are: {', '.join(sorted(known))}"
+            problems.append(FileProblem(f"`{entry.name}` {what}", entry.place, help))
+            meant = likely(key, [each for each in known if each not in given])
+            if meant is not None:
+                found.setdefault(meant, entry)
+    return found
 
 
-def _base(file: File, users: tuple[Path, ...], problems: list[TargetProblem]) -> Document | None:
+def _base(file: File, users: tuple[Path, ...], problems: list[FileProblem]) -> tuple[Document | None, bool]:
+    """The document that `file` is based on; and whether one is there, or none was asked for."""
     if "base" not in file.data:
-        return None
+        return None, True
     entry = Entry(file.data["base"], file, ("base",))
     name = entry.value
     if not isinstance(name, str):
-        problems.append(TargetProblem("`base` is no text", entry.place, 'name a target, as in base = "cpu-onnxruntime"'))
-        return None
-    if not name.endswith(".toml"):
+        problems.append(FileProblem("`base` is no text", entry.place, 'name a target, as in base = "cpu-onnxruntime"'))
+        return None, False
+    is_path = name.endswith(".toml") or "/" in name or "\\" in name
+    if not is_path:
         path = own_file(name)
         if path is None:
-            known = ", ".join(sorted([*target_files(), *(path.stem for path in (HERE / "bases").glob("*.toml"))]))
-            problems.append(TargetProblem(f"there is no base `{name}`", entry.place, f"a file that ends in .toml, or one of: {known}"))
-            return None
+            known = sorted([*target_files(), *(path.stem for path in (HERE / "bases").glob("*.toml"))])
+            help = like(name, known) or f"a file that ends in .toml, or one of: {', '.join(known)}"
+            problems.append(FileProblem(f"there is no base `{name}`", entry.place, help))
+            meant = likely(name, known)
+            return (None if meant is None else own_document(meant)), meant is not None
         if path.resolve() not in users:
-            return own_document(name)
-    path = file.path.parent / name if name.endswith(".toml") else file.path
+            return own_document(name), True
+    path = file.path.parent / name if is_path else file.path
     if path.resolve() in users:
-        problems.append(TargetProblem(f"the base `{name}` leads back to itself", entry.place, "a chain of bases must end"))
-        return None
+        problems.append(FileProblem(f"the base `{name}` leads back to itself", entry.place, "a chain of bases must end"))
+        return None, False
     if not path.is_file():
-        problems.append(TargetProblem(f"there is no base `{name}` at {path}", entry.place, "a base is named from the folder of the file"))
-        return None
-    return laid_out(read_file(path), users=users)
+        problems.append(FileProblem(f"there is no base `{name}` at {path}", entry.place, "a base is named from the folder of the file"))
+        return None, False
+    return laid_out(read_file(path), problems, users=users), True
 
 
 def read_file(path: Path) -> File:

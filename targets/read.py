@@ -4,27 +4,44 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from coset.ir.problems import FileProblem, refusal
+from coset.ir.suggestions import likely
 from coset.ir.types import DTYPES
 from coset.targets.condition import find_condition, known_words
-from coset.targets.document import Document, Entry, laid_out, own_document, own_file, read_file, refusal
+from coset.targets.document import (
+    Entry,
+    laid_out,
+    names_of_numbers,
+    other_names,
+    own_document,
+    own_file,
+    read_file,
+    target_files,
+)
+from coset.targets.keys import FORM, FUSED, FUSION, PRODUCTS, SESSIONS, STORING
+from coset.targets.ops import misspelt_ops
 from coset.targets.read_numbers import BUSY, SECONDS, NumberReader
 from coset.targets.running import LEVELS, Sessions
 from coset.targets.target import DIALECTS, Form, Fusion, Storing, Target
 
-FUSED = ("pointwise", "rows", "product")  # kinds of kernels that ops share
-PRODUCTS = ("full", "library", "halves", "bf16x6", "attention")  # those of products that have numbers of their own: of f32, of libraries
-FORM = {
-    "ops", "kernel", "dtypes", "conditions", "nodes", "views", "kept", "typed", "reorder", "passes", "joint", "guesses",
-}  # fmt: skip
+ASKED = ("host", "convert", "transfer", "matmul", "wanted")  # kernels that no form need name
+NAMED = ("dtypes", "launches", "rates", "curves", "kernels")  # sections whose entries say nothing unless something names them
 
 
 def read_target(path: Path, name: str) -> Target:
     """The target that the file at `path` describes.
 
     Raises:
-        CosetError: the file says something that no target can be; with the place of the first mistake, and a line for each other.
+        CosetError: there is no file, or it is no TOML.
+        WrongFile: the file says something that no target can be; with place and remedy of each mistake.
     """
-    return target_of(laid_out(read_file(path)), name)
+    problems: list[FileProblem] = []
+    document = laid_out(read_file(path), problems)
+    reader = _Reader(document, problems)
+    found = reader.target(name)
+    if problems:
+        raise refusal([*problems, *misspelt_ops(document)])
+    return found
 
 
 def own_target(name: str) -> Target | None:
@@ -32,19 +49,10 @@ def own_target(name: str) -> Target | None:
     path = own_file(name)
     if path is None or path.parent.name == "bases":
         return None
-    return target_of(own_document(name), own_document(name).file.path.stem)
-
-
-def target_of(document: Document, name: str) -> Target:
-    """The target that `document` describes.
-
-    Raises:
-        CosetError: as `read_target`.
-    """
+    document = own_document(name)
     reader = _Reader(document, [])
-    found = reader.target(name)
-    if reader.problems:
-        raise refusal(reader.problems)
+    found = reader.target(document.file.path.stem)
+    assert not reader.problems, reader.problems
     return found
 
 
@@ -59,7 +67,7 @@ class _Reader(NumberReader):
         dialect = self._dialect()
         for kernel, what in (("host", "numbers of the host"), ("convert", "what `casts` cast")):
             if kernel not in self.document.sections["kernels"] and (kernel == "host" or self.document.sections["casts"]):
-                self.wrong(self.top(), f"`kernels.{kernel}` is missing: what it costs to compute {what}", "add it to [kernels]")
+                self.missing("kernels", f"`kernels.{kernel}`", f"add it to [kernels]: what it costs to compute {what}")
         kernels = {key: self.kernel(entry) for key, entry in self.document.sections["kernels"].items()}
         for section, make in (("launches", self.launch), ("rates", self.rates), ("curves", self.curve), ("dtypes", self.dtypes)):
             for key in self.document.sections[section]:
@@ -69,7 +77,7 @@ class _Reader(NumberReader):
         standard = bool("standard" in whole and self.flag(whole["standard"]))
         if standard and dialect not in (None, "onnx"):
             self.wrong(whole["standard"], f"`standard` is said of ONNX, and this target takes {dialect}", "leave it out")
-        return Target(
+        found = Target(
             name=name,
             title=(self.text(whole["title"]) if "title" in whole else None) or "",
             dialect=dialect or "",
@@ -89,16 +97,39 @@ class _Reader(NumberReader):
             notes=(self.text(whole["notes"], empty=True) if "notes" in whole else None) or "",
             bases=self.document.names,
         )
+        self._refuse_unused()
+        return found
+
+    def _refuse_unused(self) -> None:
+        """Enter the file's own entries that nothing names: most are misspelt, and would leave the base's number as it is."""
+        for section in NAMED:
+            there = self.document.sections[section]
+            for name, entry in self._added(section):
+                if (section, name) not in self.used and not (section == "kernels" and name in ASKED):
+                    others = [each for each in there if each != name]
+                    self.unknown(entry, "nothing names this entry", name, others, "name it where it is to count, or leave it out")
+        for name, entry in self._added("numbers"):
+            known = [] if ("numbers", name) in self.used else names_of_numbers()
+            if name not in known and likely(name, known) is not None:  # of another name it may be for who reads the file
+                self.unknown(entry, "nothing reads this number", name, known, "")
+
+    def _added(self, section: str) -> list[tuple[str, Entry]]:
+        """The file's own entries of a section, without those that take the place of one of its base."""
+        if not self.document.whole_base:
+            return []
+        inherited = self.document.inherited.get(section, ())
+        return [(name, entry) for name, entry in self.section(section) if entry.file is self.document.file and name not in inherited]
 
     def _dialect(self) -> str | None:
         """What the target takes; it and the title must be said."""
         whole = self.document.whole
         for key in ("title", "dialect"):
             if key not in whole:
-                self.wrong(self.top(), f"`{key}` is missing", f'add {key} = ".." at the top')
+                self.missing("", f"`{key}`", f'add {key} = ".." at the top')
         dialect = self.text(whole["dialect"]) if "dialect" in whole else None
         if dialect is not None and dialect not in DIALECTS:
-            self.wrong(whole["dialect"], f"there is no dialect `{dialect}`", f"what is printed is one of: {', '.join(DIALECTS)}")
+            listed = f"what is written is one of: {', '.join(DIALECTS)}"
+            self.unknown(whole["dialect"], f"there is no dialect `{dialect}`", dialect, DIALECTS, listed)
         return dialect
 
     def host(self, entry: Entry, dialect: str | None) -> str | None:
@@ -109,13 +140,14 @@ class _Reader(NumberReader):
         path = own_file(name)
         whole = own_document(name).whole if path is not None and path.parent.name != "bases" else None
         if whole is None:
-            self.wrong(entry, f"there is no target `{name}`", "the host is one of `coset targets`, as cpu-onnxruntime")
+            known = [each for each in target_files() if each not in other_names()]
+            self.unknown(entry, f"there is no target `{name}`", name, known, "the host is one of `coset targets`, as cpu-onnxruntime")
         elif "host" in whole:
             self.wrong(entry, f"`{name}` has a host itself", "take one that runs everything")
         elif whole["dialect"].value != dialect:
             self.wrong(entry, f"`{name}` takes {whole['dialect'].value}, and this target {dialect}", "both must read one program")
         if "transfer" not in self.document.sections["kernels"]:
-            self.wrong(self.top(), "`kernels.transfer` is missing: what it costs to move a value to the host", "add it to [kernels]")
+            self.missing("kernels", "`kernels.transfer`", "add it to [kernels]: what it costs to move a value to the host")
         return own_document(name).file.path.stem if whole is not None else None
 
     # ------------------------------------------------------------ legality
@@ -130,11 +162,14 @@ class _Reader(NumberReader):
         for word in text.split():
             name = word.removeprefix("-")
             if name not in DTYPES and name not in sets:
-                help = f"dtypes: {', '.join(DTYPES)}; sets of [dtypes]: {', '.join(sets) or 'none'}"
-                self.wrong(entry, f"there is no dtype `{name}`", help)
+                if self.document.is_known_not(name):
+                    help = f"dtypes: {', '.join(DTYPES)}; sets of [dtypes]: {', '.join(sets) or 'none'}"
+                    self.unknown(entry, f"there is no dtype `{name}`", name, (*DTYPES, *sets), help)
+                self.used |= {("dtypes", meant) for meant in (likely(name, sets),) if meant}
                 continue
+            self.used.add(("dtypes", name))
             if name in sets and self.known.get(("dtypes", name)) is BUSY:
-                self.wrong(entry, f"`{name}` is made from itself")
+                self.wrong(entry, f"`{name}` is made from itself", "leave it out of its own set")
                 continue
             more = self.named("dtypes", name, self.dtypes) if name in sets else frozenset({name})
             found = found - (more or found) if word != name else found | (more or found)
@@ -143,7 +178,7 @@ class _Reader(NumberReader):
     def cast(self, entry: Entry) -> str | None:
         for name in (str(entry.keys[-1]), self.text(entry)):
             if name is not None and name not in DTYPES:
-                self.wrong(entry, f"there is no dtype `{name}`", f"there are: {', '.join(DTYPES)}")
+                self.unknown(entry, f"there is no dtype `{name}`", name, tuple(DTYPES), f"there are: {', '.join(DTYPES)}")
                 return None
         return self.text(entry)
 
@@ -151,7 +186,7 @@ class _Reader(NumberReader):
         """The form of ops of the dialect that have none of their own."""
         given = [legal["default"] for legal in self.document.legal if "default" in legal]
         if not given:
-            self.wrong(self.top(), "`legal.default` is missing", "the kernel of ops of the dialect that have no form of their own")
+            self.missing("legal", "`legal.default`", "add it to [legal]: the kernel of ops of the dialect that have no form of their own")
             return Form("")
         return Form(self.kernel_name(given[-1]) or "")
 
@@ -164,7 +199,10 @@ class _Reader(NumberReader):
                 ops, form = self.form(entry)
                 for op in ops if form is not None else ():
                     own[op] = (*own.get(op, ()), form)  # type: ignore[arg-type]
-            own.update(dict.fromkeys(self.ops(legal["never"]) if "never" in legal else (), ()))
+            for op in self.ops(legal["never"]) if "never" in legal else ():
+                if own.get(op):
+                    self.wrong(legal["never"], f"`{op}` has a form in this file too", "leave out the form, or the name here")
+                own[op] = ()
             forms.update(own)
         return forms
 
@@ -178,14 +216,10 @@ class _Reader(NumberReader):
 
     def kernel_name(self, entry: Entry) -> str | None:
         name = self.text(entry)
-        kernels = self.document.sections["kernels"]
-        if name is not None and name not in kernels:
-            self.wrong(entry, f"there is no kernel `{name}`", f"[kernels] has: {', '.join(kernels) or 'none'}")
-            return None
-        return name
+        return name if name is not None and self.named_entry(entry, "kernels", name) else None
 
     def form(self, entry: Entry) -> tuple[list[str], Form | None]:
-        found = self.table(entry, FORM, ("ops", "kernel"))
+        found = self.table(entry, FORM)
         if found is None:
             return [], None
         ops, kernel = self.ops(found["ops"]), self.kernel_name(found["kernel"])
@@ -208,7 +242,8 @@ class _Reader(NumberReader):
         words = tuple((self.text(entry) or "").split())
         for word in words:
             if find_condition(word) is None:
-                self.wrong(entry, f"there is no condition `{word}`", f"there are: {', '.join(known_words())}")
+                known = known_words()
+                self.unknown(entry, f"there is no condition `{word}`", word, known, f"there are: {', '.join(known)}")
         return words
 
     def one_pass(self, entry: Entry) -> tuple[str, int]:
@@ -221,7 +256,7 @@ class _Reader(NumberReader):
     # ------------------------------------------------------------ constants and sessions
 
     def storing(self, entry: Entry) -> Storing:
-        found = self.table(entry, {"growth", "small", "kept"}, ("growth", "small"))
+        found = self.table(entry, STORING)
         if found is None:
             return Storing()
         growth, small = self.number(found["growth"], ("times",)), self.number(found["small"], ("B",), zero=True)
@@ -229,29 +264,30 @@ class _Reader(NumberReader):
         return Storing(growth.value if growth else 1.0, int(small.value) if small else 0, kept)
 
     def fusion(self, entry: Entry) -> Fusion | None:
-        found = self.table(entry, {*FUSED, *PRODUCTS}, FUSED)
+        found = self.table(entry, FUSION)
         names = {} if found is None else {key: self.kernel_name(each) for key, each in found.items()}
+        fused, products = ([key.name for key in keys] for keys in (FUSED, PRODUCTS))
         if found is None or None in names.values():
             return None
-        for key in ("product", *PRODUCTS):
+        for key in ("product", *products):
             product = self.document.sections["kernels"].get(str(names.get(key)))
             if product is not None and isinstance(product.value, dict) and "rates" not in product.value:
                 self.wrong(found[key], f"`{names[key]}` has no rates", "products are priced by their FLOP")
-        return Fusion(*(str(names[key]) for key in FUSED), *(names.get(key) for key in PRODUCTS))
+        return Fusion(*(str(names[key]) for key in fused), *(names.get(key) for key in products))
 
     def sessions(self, entry: Entry) -> Sessions | None:
-        found = self.table(entry, {"levels", "disabled", "alone", "stacked"}, ("levels", "alone"))
+        found = self.table(entry, SESSIONS)
         if found is None:
             return None
         levels = tuple(self.text(each) or "" for each in self.array(found["levels"], "levels"))
         if not set(levels) <= set(LEVELS) or levels[-1:] != LEVELS[-1:]:
             self.wrong(found["levels"], "is no list of levels that ends with the one that changes nothing", f"of: {', '.join(LEVELS)}")
-        disabled = self.table(found["disabled"], tuple(found["disabled"].value)) if self.is_table(found.get("disabled")) else {}
+        disabled = dict(found["disabled"].items()) if self.is_table(found.get("disabled")) else {}
         alone = self.number(found["alone"], SECONDS)
         stacked = frozenset(self.text(each) or "" for each in self.array(found["stacked"], "names")) if "stacked" in found else frozenset()
         if alone is None:
             return None
-        return Sessions(levels, {key: self.text(each) or "" for key, each in (disabled or {}).items()}, alone, stacked)
+        return Sessions(levels, {key: self.text(each) or "" for key, each in disabled.items()}, alone, stacked)
 
     def is_table(self, entry: Entry | None) -> bool:
         if entry is not None and not isinstance(entry.value, dict):

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from coset.ir.types import DTYPES
-from coset.targets.document import Entry, own_document, own_file
+from coset.targets.document import Entry, own_document, own_file, target_files
+from coset.targets.keys import CURVE, CURVE_LIKE, KERNEL, NUMBER, RATES, RATES_LIKE, TILES
 from coset.targets.target import EVERY, Curve, Kernel, Rate, Tiles
-from coset.targets.values import NUMBER, DocumentValues
+from coset.targets.values import DocumentValues
 
 Found = TypeVar("Found")
 SECONDS, WORK = ("s",), ("FLOP/s", "element/s")
@@ -38,8 +39,9 @@ class NumberReader(DocumentValues):
         text = name
         if name in sources:
             text = sources[name].value if isinstance(sources[name].value, str) else name
-        elif len(name.split()) < 2:
-            self.wrong(found["source"], f"there is no source `{name}`", f"a sentence, or one of [sources]: {', '.join(sources) or 'none'}")
+        elif len(name.split()) < 2 and self.document.is_known_not(name):
+            listed = f"a sentence, or one of [sources]: {', '.join(sources) or 'none'}"
+            self.unknown(found["source"], f"there is no source `{name}`", name, list(sources), listed)
         note = self.text(found["note"]) if "note" in found else None
         return f"{text}; {note}" if note else text
 
@@ -51,7 +53,7 @@ class NumberReader(DocumentValues):
 
     def number(self, entry: Entry, units: tuple[str, ...] = (), *, zero: bool = False) -> Rate | None:
         """A number in one of `units`; in any where none are named."""
-        found = self.table(entry, NUMBER, ("value", "unit", "source"))
+        found = self.table(entry, NUMBER)
         if found is None:
             return None
         value = self.amount(found["value"], zero=zero)
@@ -69,7 +71,7 @@ class NumberReader(DocumentValues):
         """Rates by dtype, which share unit and source; or one for all that is `times` that of a dtype in those that it is `like`."""
         if isinstance(entry.value, dict) and "like" in entry.value:
             return self.rate_like(entry)
-        found = self.table(entry, {"unit", "source", "note", EVERY, *DTYPES}, ("unit", "source", EVERY))
+        found = self.table(entry, RATES)
         if found is None:
             return None
         unit, source = self.unit(found["unit"], WORK), self.source(found)
@@ -77,7 +79,7 @@ class NumberReader(DocumentValues):
         return {key: Rate(value, unit, source) for key, value in values.items() if value is not None}
 
     def rate_like(self, entry: Entry) -> dict[str, Rate] | None:
-        found = self.table(entry, ("like", "dtype", "times", "source", "note"), ("like", "dtype", "times", "source"))
+        found = self.table(entry, RATES_LIKE)
         if found is None:
             return None
         other, dtype = self.named_by(found["like"], "rates", NumberReader.rates), self.text(found["dtype"])
@@ -95,7 +97,7 @@ class NumberReader(DocumentValues):
         Both are multiplied by `times`."""
         if isinstance(entry.value, dict) and "like" in entry.value:
             return self.curve_like(entry)
-        found = self.table(entry, ("x", "unit", "source", "note", "points", "of", "times"), ("x", "unit", "source", "points"))
+        found = self.table(entry, CURVE)
         if found is None:
             return None
         x, unit, source = self.unit(found["x"], ("B", "FLOP", "rows")), self.unit(found["unit"], ("B/s", "share")), self.source(found)
@@ -104,7 +106,7 @@ class NumberReader(DocumentValues):
         if points is None or factor is None:
             return None
         if unit == "share" and any(y > 1 for _, y in points):
-            self.wrong(found["points"], "a share is above 1")
+            self.wrong(found["points"], "a share is above 1", "shares lie between 0 and 1")
         return Curve(tuple((a, b * factor) for a, b in points) if factor != 1 else points, x, unit, source)
 
     def factor(self, found: Mapping[str, Entry], unit: str) -> float | None:
@@ -113,20 +115,16 @@ class NumberReader(DocumentValues):
         if "of" not in found or times is None:
             return times
         name = self.text(found["of"])
-        if name is None:
-            return None
-        if name not in self.document.sections["numbers"]:
-            self.wrong(
-                found["of"], f"there is no number `{name}`", f"[numbers] has: {', '.join(self.document.sections['numbers']) or 'none'}"
-            )
+        if name is None or not self.named_entry(found["of"], "numbers", name):
             return None
         full = self.fact(name)
         if full is not None and full.unit != unit:
-            self.wrong(found["of"], f"`{name}` is in {full.unit}, and the curve in {unit}")
+            help = "name a number of the curve's unit, or leave `of` out"
+            self.wrong(found["of"], f"`{name}` is in {full.unit}, and the curve in {unit}", help)
         return None if full is None else full.value * times
 
     def curve_like(self, entry: Entry) -> Curve | None:
-        found = self.table(entry, ("like", "times", "source", "note"), ("like", "times", "source"))
+        found = self.table(entry, CURVE_LIKE)
         if found is None:
             return None
         other = self.named_by(found["like"], "curves", NumberReader.curve)
@@ -150,7 +148,7 @@ class NumberReader(DocumentValues):
                     self.wrong(each, f"x does not rise: {x} after {found[-1][0]}", "points stand by rising x")
                 found.append((x, y))
         if isinstance(entry.value, list) and not listed:
-            self.wrong(entry, "has no points")
+            self.wrong(entry, "has no points", "[[x, y], ..] by rising x; one point is the same number everywhere")
         return tuple(found) if found and len(found) == len(listed) else None
 
     # ------------------------------------------------------------ kernels
@@ -162,13 +160,13 @@ class NumberReader(DocumentValues):
                 return self.named_by(entry, "kernels", NumberReader.kernel)
             self.wrong(entry, "is no kernel", 'a table, or the kernel of another file: "cpu-onnxruntime:matmul"')
             return None
-        found = self.table(entry, {"tiles", *STOREHOUSES}, ("launch",))
+        found = self.table(entry, KERNEL)
         if found is None:
             return None
-        launch = self.part(found["launch"], NumberReader.launch)
-        piece = self.part(found["piece"], NumberReader.launch) if "piece" in found else None
-        rates = self.part(found["rates"], NumberReader.rates) if "rates" in found else {}
-        curves = {key: self.part(found[key], NumberReader.curve) for key in CURVES if key in found}
+        launch = self.part(found["launch"], "launch", NumberReader.launch)
+        piece = self.part(found["piece"], "piece", NumberReader.launch) if "piece" in found else None
+        rates = self.part(found["rates"], "rates", NumberReader.rates) if "rates" in found else {}
+        curves = {key: self.part(found[key], key, NumberReader.curve) for key in CURVES if key in found}
         for key, curve in curves.items():
             if curve is not None and (curve.x, curve.unit) != CURVES[key]:
                 x, unit = CURVES[key]
@@ -179,16 +177,16 @@ class NumberReader(DocumentValues):
         return Kernel(launch, rates, curves.get("bandwidth"), curves.get("rows"), curves.get("work"), tiles, piece)
 
     def tiles(self, entry: Entry) -> Tiles | None:
-        found = self.table(entry, ("rows", "columns", "depth", "source", "note"), ("rows", "columns", "depth", "source"))
+        found = self.table(entry, TILES)
         if found is None:
             return None
         rows, columns, depth = (self.count(found[key], 1) for key in ("rows", "columns", "depth"))
         return Tiles(rows, columns, depth, self.source(found)) if rows and columns and depth else None
 
-    def part(self, entry: Entry, make: Callable[[NumberReader, Entry], Found | None]) -> Found | None:
+    def part(self, entry: Entry, key: str, make: Callable[[NumberReader, Entry], Found | None]) -> Found | None:
         """What a kernel is made of: told in place, or by its name."""
         if isinstance(entry.value, str):
-            return self.named_by(entry, STOREHOUSES[str(entry.keys[-1])], make)
+            return self.named_by(entry, STOREHOUSES[key], make)
         return make(self, entry)
 
     def named_by(self, entry: Entry, section: str, make: Callable[[NumberReader, Entry], Found | None]) -> Found | None:
@@ -200,15 +198,20 @@ class NumberReader(DocumentValues):
         reader = self
         if file:
             if own_file(file) is None:
-                self.wrong(entry, f"there is no target `{file}` to take `{name}` from")
+                known = list(target_files())
+                self.unknown(entry, f"there is no target `{file}` to take `{name}` from", file, known, f"there are: {', '.join(known)}")
                 return None
             reader = self.others.setdefault(file, NumberReader(own_document(file), []))
-        if name not in reader.document.sections[section]:
-            there = ", ".join(reader.document.sections[section]) or "none"
-            self.wrong(entry, f"there is no `{name}` in [{section}]{f' of {file}' if file else ''}", f"there are: {there}")
+        there = reader.document.sections[section]
+        if reader is self:
+            if not self.named_entry(entry, section, name):
+                return None
+        elif name not in there:
+            what = f"there is no `{name}` in [{section}] of {file}"
+            self.unknown(entry, what, name, list(there), f"there are: {', '.join(there) or 'none'}")
             return None
         if reader.known.get((section, name), self) is BUSY:
-            self.wrong(entry, f"`{name}` is made from itself")
+            self.wrong(entry, f"`{name}` is made from itself", "name another entry, or write the numbers here")
             return None
         return reader.named(section, name, lambda entry: make(reader, entry))
 

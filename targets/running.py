@@ -12,6 +12,8 @@ from coset.targets.target import Rate
 
 KEY = "coset.session"
 """The key of an ONNX model's `metadata_props` under which its options lie, as JSON."""
+DEVICE = "coset.device"
+"""The key of an ONNX node's `metadata_props` under which the name of the target lies that it runs on, if there are two."""
 LEVELS = ("all", "extended", "basic", "off")
 """ONNX Runtime's levels of graph optimization, most first."""
 AS_STORED = "session.qdq_matmulnbits_accuracy_level"

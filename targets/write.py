@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from coset.targets.target import Curve, Kernel, Rate, Target
 
@@ -15,10 +16,12 @@ SUFFIX = "calibrated"  # so that no entry takes the place of one that other kern
 def overlay(target: Target, base: Target, title: str) -> str:
     """TOML of a target that is `base` with the kernels of `target`; those that are the same are left out.
 
-    `read_target` makes of it a target with the numbers of `target`, bit by bit (rates of one kernel share their sources).
+    `read_target` makes of it a target with the numbers of `target`, bit by bit (rates of one kernel share their sources). A base that is a
+    file of the user's is named by its whole path.
     """
+    based_on = str(Path(base.file).resolve()) if base.file else base.name
     changed = {name: kernel for name, kernel in target.kernels.items() if kernel != base.kernels[name]}
-    parts = [f"base = {_text(base.name)}\ntitle = {_text(title)}\n"]
+    parts = [f"base = {_text(based_on)}\ntitle = {_text(title)}\n"]
     for section, entries in (("launches", _launches), ("rates", _rates), ("curves", _curves), ("kernels", _kernels)):
         lines = [line for name, kernel in changed.items() for line in entries(name, kernel)]
         if lines:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -36,6 +36,9 @@ from coset.commands.options import (
 from coset.ir.collector import no_collection
 from coset.ir.errors import CosetError
 from coset.job.answer import save
+
+if TYPE_CHECKING:
+    from coset.targets.target import Target
 
 
 @click.command()
@@ -69,6 +72,9 @@ from coset.job.answer import save
     "--max-memory", metavar="BYTES", callback=bytes_of, help="live bytes of activations that the result may take (1024s: K, M, G)"
 )
 @click.option("--keep-value", "keep", multiple=True, metavar="NAME", help="a value inside MODEL that the result computes under its name")
+@click.option(
+    "--split", type=click.Path(), metavar="DIR", help="for a target with a host: also write a model for each part that runs on one device"
+)
 @click.option("--keep-functions", is_flag=True, help="functions of an ONNX model's own stay functions; else they become their nodes")
 @DISABLE
 @ONLY
@@ -83,7 +89,7 @@ def optimize(
     memory_limit: int, rule_files: tuple[str, ...], report: str | None, measure: int, span: tuple[str, int, int] | None,
     extraction_problem: str | None, certificate: str | None, max_memory: int | None, verbose: bool, allow_assumed: bool,
     keep_functions: bool, zones: dict[str, str], keep: tuple[str, ...], disabled: tuple[str, ...], only: tuple[str, ...],
-    dims: dict[str, int], samples: tuple[str, ...], as_json: bool,
+    dims: dict[str, int], samples: tuple[str, ...], split: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Optimize MODEL (ONNX or StableHLO) for a target; the result takes its name when it was compared with MODEL."""
     from coset.console.telling import Telling
@@ -103,6 +109,7 @@ def optimize(
     refuse_overwriting(rule_files, {"result": output, **beside})  # which may take the place of the model
     resolved, written = find_target(target or default_target(output)), followed(output)
     _refuse_several(proof, problem, keep=bool(keep), zones=bool(zones), span=span is not None)
+    folder = _folder_for_parts(split, resolved, span=span is not None)
     picture = _picture() if drawn else None
     with Telling(time_limit, verbose=verbose, counted=drawn) as telling:
         limits = Limits(seconds=time_limit, nodes=node_limit, bytes=memory_limit)
@@ -114,6 +121,7 @@ def optimize(
         )  # fmt: skip
         _warn_of_replacing(model, written, telling.say)
         found = optimize_file(job, written, proof) if span is None else optimize_range(job, written, Span(*span))
+        found |= _parts(written, folder)
         telling.finish()
     return _hand_out(found, model, output, told, proof, as_json)
 
@@ -142,6 +150,30 @@ def _refuse_several(proof: Path | None, problem: Path | None, *, keep: bool, zon
         raise CosetError("with --numerics-for there are several extraction problems", help="leave one of the two out")
     if proof is not None and span:
         raise CosetError("a range has several programs, and a certificate speaks of one", help="leave out --range or --certificate")
+
+
+def _folder_for_parts(split: str | None, target: Target, *, span: bool) -> Path | None:
+    """Where the parts go, if they are asked for.
+
+    Raises:
+        CosetError: as `folder_for_parts`, or a range has several programs.
+    """
+    if split is None:
+        return None
+    from coset.optimizing.parts import folder_for_parts
+
+    if span:
+        raise CosetError("a range has several programs, and --split parts one", help="leave out --range or --split")
+    return folder_for_parts(split, target)
+
+
+def _parts(written: Path, folder: Path | None) -> dict[str, Any]:
+    """Write the parts of the model at `written`, if they are asked for, and what the report says of them."""
+    if folder is None:
+        return {}
+    from coset.optimizing.parts import split_model
+
+    return {"split": {"folder": str(folder), **split_model(written, folder)}}
 
 
 def _picture() -> Callable[..., Any]:
@@ -225,21 +257,15 @@ def lower(
 ) -> int:  # fmt: skip
     """Lower MODEL (ONNX or StableHLO) to a Python package that needs torch and not coset."""
     from coset import api
-    from coset.comparing.refused import Refused
     from coset.console.lowered import show_lowered
     from coset.egraph.limits import Limits
 
-    try:
-        result = api.lower(
-            model, output, target=target, numerics=numerics, limits=Limits(seconds=time_limit, nodes=node_limit), rules=rule_files,
-            dims=dims, code=code, check=checked, max_memory=max_memory, profile=profile, streams=streams, atomics=atomics,
-            allow_assumed=allow_assumed, disable_rules=disabled, only_rules=only, sample_inputs=samples, check_seconds=check_time_limit,
-            progress=say,
-        )  # fmt: skip
-    except Refused as refused:
-        if as_json:
-            print_json(refused.summary())
-        raise
+    result = api.lower(
+        model, output, target=target, numerics=numerics, limits=Limits(seconds=time_limit, nodes=node_limit), rules=rule_files,
+        dims=dims, code=code, check=checked, max_memory=max_memory, profile=profile, streams=streams, atomics=atomics,
+        allow_assumed=allow_assumed, disable_rules=disabled, only_rules=only, sample_inputs=samples, check_seconds=check_time_limit,
+        progress=say,
+    )  # fmt: skip
     if as_json:
         print_json(result)
     else:

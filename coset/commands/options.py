@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from coset.ir.errors import CosetError
-from coset.job.answer import as_json
+from coset.job.answer import as_json, versioned
 
 SUCCESS, NEGATIVE, USER_ERROR, UNKNOWN = 0, 1, 2, 3
 INTERRUPTED = 130  # as shells have it of what Ctrl-C ends
@@ -29,9 +29,9 @@ def say(text: str) -> None:
     click.echo(text, err=True)
 
 
-def print_json(value: Any) -> None:
+def print_json(value: Mapping[str, Any]) -> None:
     """The one JSON object of a command, on stdout."""
-    click.echo(as_json(value))
+    click.echo(as_json(versioned(value)))
 
 
 def dims_of(_: click.Context, __: click.Parameter, values: Sequence[str]) -> dict[str, int]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
 from coset.console.tables import CONSOLE, new_table
+from coset.job.answer import versioned
 
 if TYPE_CHECKING:
     from coset.ir.op import Op
@@ -24,7 +26,7 @@ def show_rules(rules: RuleSet, as_json: bool) -> None:
             {"name": r.name, "phase": p, "numerics": r.numerics.word, "assurance": r.assurance, "file": r.place.file, "line": r.place.line}
             for p, r in rows
         ]
-        print(json.dumps({"rules": listed}))
+        print(json.dumps(versioned({"rules": listed})))
         return
     table = new_table("rule", "phase", "promise", "assurance", "what it says")
     for phase, rule in rows:
@@ -49,7 +51,8 @@ def show_ops(as_json: bool) -> None:
             {"name": op.name, "operands": list(op.operands), "attributes": [a.name for a in op.attributes], "meaning": _meaning(op)}
             for op in ops
         ]
-        print(json.dumps({"ops": entries, "onnx": standard, "without": [op.name for op in ops if _meaning(op) == "none"]}))
+        without = [op.name for op in ops if _meaning(op) == "none"]
+        print(json.dumps(versioned({"ops": entries, "onnx": standard, "without": without})))
         return
     table = new_table("op", "meaning", "operands", "attributes")
     table.columns[2].max_width, table.columns[3].max_width = 40, 90
@@ -94,16 +97,15 @@ def _meaning(op: Op) -> str:
     return "definition" if is_defined(op) else "numpy" if op.meaning is not None else "leaf" if op.has("leaf") else "none"
 
 
-def show_targets(as_json: bool) -> None:
-    """Every machine with its rates, and what is behind its numbers."""
+def show_targets(as_json: bool, own: Sequence[Target] = ()) -> None:
+    """Every machine of ours, or the user's `own` ones, with its rates and what is behind its numbers."""
     from coset.console.machines import machines, memory, origins, peak, quantity
     from coset.targets.document import other_names
 
-    found, also = machines(), other_names()
+    found, also = own or machines(), {} if own else other_names()
     if as_json:
-        print(
-            json.dumps({"targets": [{**_target_summary(t), "aliases": [a for a, name in also.items() if name == t.name]} for t in found]})
-        )
+        listed = [{**_target_summary(t), "aliases": [a for a, name in also.items() if name == t.name]} for t in found]
+        print(json.dumps(versioned({"targets": listed})))
         return
     table = new_table("target", "machine", "takes", ">f32", ">bf16", ">i8", ">memory", ">measured", ">published", ">assumed")
     for target in found:
@@ -114,7 +116,8 @@ def show_targets(as_json: bool) -> None:
             *(str(counts[word]) for word in ("measured", "published", "assumed")),
         )  # fmt: skip
     CONSOLE.print(table)
-    CONSOLE.print("products and memory at their fastest; how many numbers are measured, published and assumed: docs/targets.md has each")
+    each = "" if own else ": docs/targets.md has each"
+    CONSOLE.print(f"products and memory at their fastest; how many numbers are measured, published and assumed{each}")
     CONSOLE.print("; ".join(f"{other} is another name of {name}" for other, name in also.items()))
 
 

@@ -23,6 +23,32 @@ def show_calibrated(result: Mapping[str, Any]) -> None:
     CONSOLE.print(f"profile    {result['profile']}", markup=False)
 
 
+def show_fitted(result: Mapping[str, Any]) -> None:
+    """How well the numbers predict the rows of each op, and what no row determines."""
+    CONSOLE.print(f"rows       {result['rows']}")
+    table = new_table("op", ">rows", ">base: median", ">worst", ">fitted: median", ">worst")
+    for row in result["ops"]:
+        ratios = [row[when][what] for when in ("before", "after") for what in ("median", "worst")]
+        table.add_row(row["op"], str(row["rows"]), *(f"{ratio:.2f}" for ratio in ratios))
+    CONSOLE.print(table)
+    CONSOLE.print("measured / predicted; worst: farthest from 1")
+    before, after = (result["held_back"][name] for name in ("before", "after"))
+    if before["median_relative_error"] is not None:
+        line = f"{before['median_relative_error']:.0%} with the base, {after['median_relative_error']:.0%} fitted to the others"
+        CONSOLE.print(f"held back  {before['cases']} rows, median error {line}", markup=False)
+    if result["undetermined"]:
+        table = new_table("kernel", "not determined", "rows that would determine it")
+        for each in result["undetermined"]:
+            at = f" ({', '.join(each['at'])})" if each["at"] else ""
+            table.add_row(each["kernel"], each["number"] + at, each["needs"])
+        CONSOLE.print(table)
+        CONSOLE.print("not determined: the base's numbers, points of curves moved along with their neighbours")
+    if result["unmeasured"]:
+        kernels = ", ".join(f"{name} ({ops[0].removeprefix('stablehlo.')})" for name, ops in result["unmeasured"].items())
+        CONSOLE.print(f"no row     {kernels}: the base's numbers", markup=False)
+    CONSOLE.print(f"target     {result['output']}", markup=False)
+
+
 def show_timings(timings: Sequence[Mapping[str, Any]]) -> None:
     """Medians and minima, with the ratio to the first line."""
     table = new_table("variant", ">median ms", ">min ms", ">ratio", ">runs")

@@ -46,8 +46,17 @@ def show_optimized(report: Mapping[str, Any]) -> None:
         print_line(f"kept       {', '.join(report['kept'])} (written back as nodes; no rule for others sees into them)", markup=False)
     if report["opaque"]:
         print_line(f"opaque     {', '.join(report['opaque'])}", markup=False)
+    _show_files(report)
+
+
+def _show_files(report: Mapping[str, Any]) -> None:
+    """What was written where."""
+    print_line = CONSOLE.print
     if "output" in report:
         print_line(f"written    {report['output']}", markup=False)
+    if "split" in report:
+        devices = ", ".join(part["device"] for part in report["split"]["parts"])
+        print_line(f"split      {report['split']['folder']}: {len(report['split']['parts'])} parts, in order on {devices}", markup=False)
 
 
 def _show_own(report: Mapping[str, Any]) -> None:

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from coset.ir.held import replacing
 
+VERSION = 1
+"""Of the objects that commands print: `docs/reports.schema.json` says what they hold. A key that is removed, or means something else, makes
+a new one; a key that is added does not."""
+
 
 def as_json(value: Any, *, indent: int | None = None) -> str:
     """`value` as strict JSON."""
     return json.dumps(_finite(value), indent=indent, allow_nan=False)
+
+
+def versioned(value: Mapping[str, Any]) -> dict[str, Any]:
+    """An answer with the version of its format."""
+    return {"report_version": VERSION, **value}
 
 
 def _finite(value: Any) -> Any:

@@ -21,6 +21,7 @@ from coset.comparing.samples import with_samples
 from coset.dialects.onnx.origin import onnx_origin
 from coset.egraph.limits import Limits
 from coset.extract.cost import Printable
+from coset.extract.priced import Devices
 from coset.frontends.onnx.model import import_model
 from coset.frontends.onnx.unused import without_unused
 from coset.ir.errors import CosetError
@@ -190,6 +191,7 @@ class _Onnx:
     bitwise: bool = True
     reorders: bool = True
     graphs: Graphs = field(default_factory=Graphs)
+    devices: Devices = field(default_factory=Devices)
 
     def read(self) -> Task:
         return _read(self.job)
@@ -203,7 +205,8 @@ class _Onnx:
     def write(self, program: Program, path: Path, options: Running | None) -> None:
         program = as_written(program, self.job.target)
         metadata = {} if options is None else {KEY: options.text()}
-        write(program, path, metadata=metadata, graphs=self.graphs, lasting=False)  # it lasts when it is moved to its name
+        placed = self.devices.of(program, self.job.target, usual_dims(program, self.job.dims))
+        write(program, path, metadata=metadata, devices=placed, graphs=self.graphs, lasting=False)  # it lasts when it is moved to its name
 
     def comparison(self, task: Task, folder: Path) -> Compare:
         own = self.job.own().ops

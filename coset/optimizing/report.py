@@ -15,7 +15,7 @@ from coset.extract.cost import Pricer, Printable
 from coset.extract.select import reprice
 from coset.ir.evaluate import describe
 from coset.ir.program import Program
-from coset.job.answer import as_json, save
+from coset.job.answer import as_json, save, versioned
 from coset.job.own_ops import as_written, why_unwritten
 from coset.prove.certificate import Certificate
 from coset.rules.lock import entry_of
@@ -192,4 +192,4 @@ def _names(program: Program, op: str) -> list[str]:
 
 def save_report(report: Mapping[str, Any], path: Path) -> None:
     """Write the report as JSON."""
-    save(path, as_json(report, indent=2) + "\n")
+    save(path, as_json(versioned(report), indent=2) + "\n")

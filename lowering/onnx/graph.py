@@ -66,6 +66,7 @@ class PrintedGraph:
         self._size_sources: dict[Dim, Term] | None = None  # once one is asked for
         self._names: dict[Term, str] = {}
         self._calls: dict[Any, str] = {}
+        self.makers: dict[str, Term] = {}  # the term that a node is printed for, by the first result that it has
         self._constants: dict[str, str] = {constant.key: name for name, constant in origin.listed.items()}
         self._counts: dict[str, int] = {}
         self._taken = {name for name, _ in program.outputs} | {term.attribute("name") for term in program.inputs}
@@ -191,10 +192,13 @@ class PrintedGraph:
     def _emit_all(self, order: Sequence[Term]) -> None:
         self._reserve_given(order)
         for term in order:
+            start = len(self.nodes)
             self._emit_term(term)
+            self.makers.update((next(filter(None, node.output), ""), term) for node in self.nodes[start:])
         for name, term in dict(self.program.outputs).items():
             if self._names[term] != name:
                 self._append("Identity", [self._names[term]], [name], {})
+                self.makers[name] = term
         self.nodes = sorted_nodes(self.nodes)
 
     def _emit_term(self, term: Term) -> None:

@@ -25,6 +25,7 @@ from coset.ir.term import GET, PARAMETER, Term, get, input_term, make, rebuild
 from coset.ir.types import AbsentType, DType, ForeignType, TensorType, TokenType, Type
 from coset.lowering.arranging.live import Steps
 from coset.lowering.onnx.calls import NoOnnxForm, PrintContext
+from coset.lowering.onnx.devices import mark_devices
 from coset.lowering.onnx.graph import PrintedGraph, attribute_proto, since_of
 from coset.lowering.onnx.order import CyclicShapes
 from coset.lowering.onnx.printers import print_term
@@ -49,19 +50,22 @@ def lower(program: Program) -> Model:
 
 def write(
     program: Program, path: str | Path, *,
-    external: bool | None = None, metadata: Mapping[str, str] | None = None, graphs: Graphs | None = None, lasting: bool = True,
+    external: bool | None = None, metadata: Mapping[str, str] | None = None, devices: Mapping[Term, str] | None = None,
+    graphs: Graphs | None = None, lasting: bool = True,
 ) -> None:  # fmt: skip
     """Write `program` to `path`, and its weights beside it (`path`.DIGEST.data) where `external` is true, where it is None and they take
     more than 1.5 GB, or where it is None and the source had external data. The files appear whole, or not at all. `metadata` are entries of
-    `metadata_props`, in place of those of the source that have their keys; `graphs` may have the program's graph. What is not
-    `lasting` is a draft (see `replacing`).
+    `metadata_props`, in place of those of the source that have their keys; `devices` are the names that the nodes of terms say they run on;
+    `graphs` may have the program's graph. What is not `lasting` is a draft (see `replacing`).
 
     Raises:
         CosetError: as `lower`, or the files cannot be written.
     """
-    path = Path(path)
+    path, graphs = Path(path), graphs or Graphs()
     model, weights = _split(program, small=SMALL_BYTES, graphs=graphs)
     _note(model, metadata or {})
+    if devices:
+        mark_devices(model, graphs.of(program), devices, _type_proto)
     total = sum(map(stored_bytes, weights.values()))
     if external or (external is None and (total > EXTERNAL_BYTES or onnx_origin(program.source).external)):
         write_beside(model, weights, path, lasting=lasting)

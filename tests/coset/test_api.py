@@ -16,6 +16,7 @@ import pytest
 
 import coset
 from coset.cli import run
+from coset.job.answer import VERSION
 
 TEXT = '<ir_version: 9, opset_import: ["": 18]> g (float[n,8] x) => (float[n,8] y) { a = Floor(x) b = Floor(a) y = Relu(b) }'
 OTHER = '<ir_version: 9, opset_import: ["": 18]> g (float[n,8] x) => (float[n,8] y) { a = Floor(x) y = Relu(a) }'
@@ -57,6 +58,7 @@ def test_functions_say_what_the_commands_print(models: list[Path], tmp_path: Pat
     ]
     for found, command in pairs:
         told = without_seconds(answered(command, capsys))
+        assert told.pop("report_version") == VERSION
         given = json.loads(json.dumps(without_seconds(found), default=str))
         for each in (told, given):
             each.pop("certificate", None)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 BLOCK = re.compile(r"```(\w+) ?([^\n]*)\n(.*?)```", re.S)
-FILES = ("rules", "toml")
+FILES = ("rules", "toml", "csv")
 """Kinds of blocks that are files, whose name stands behind the kind."""
 
 

@@ -1,4 +1,4 @@
-"""docs/targets.md is what the files of the targets say."""
+"""docs/targets.md is what the files of the targets say, docs/target-file.md has every key that they may have."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import pytest
 import coset.dialects
 from coset.cli import run
 from coset.console.machines import FAMILIES, family, machines, quantity
+from coset.console.target_file_page import target_file_page
 from coset.console.target_page import target_page
 from coset.ir.op import find_op
+from coset.targets import keys as declarations
+from coset.targets.keys import KEY_SETS, KeySet
 
 assert coset.dialects
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "targets.md"
@@ -21,9 +24,25 @@ def test_the_page_is_current() -> None:
     assert PAGE.read_text() == target_page(), "run `coset targets --docs docs/targets.md`"
 
 
-def test_the_command_writes_the_page(tmp_path: Path) -> None:
+def test_the_page_of_keys_is_current() -> None:
+    assert (PAGE.parent / "target-file.md").read_text() == target_file_page(), "run `coset targets --docs docs`"
+
+
+@pytest.mark.parametrize("keys", KEY_SETS, ids=lambda keys: keys.title)
+def test_every_key_of_a_file_has_a_row(keys: KeySet) -> None:
+    section = target_file_page().split(f"\n## {keys.title}\n")[1].split("\n## ")[0]
+    assert not [name for name in keys.names if f"\n| `{name}` | " not in section and name not in keys.names_of_others]
+
+
+def test_every_set_of_keys_is_on_the_page() -> None:
+    declared = [value for value in vars(declarations).values() if isinstance(value, KeySet)]
+    assert len(declared) == len(KEY_SETS) and all(keys in KEY_SETS for keys in declared)
+
+
+def test_the_command_writes_the_pages(tmp_path: Path) -> None:
     assert run(["targets", "--docs", str(tmp_path)]) == 0
     assert (tmp_path / "targets.md").read_text() == target_page()
+    assert (tmp_path / "target-file.md").read_text() == target_file_page()
 
 
 def test_the_command_lists_the_machines(capsys: pytest.CaptureFixture[str]) -> None:

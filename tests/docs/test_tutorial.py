@@ -17,7 +17,7 @@ def test_the_tutorial_runs(tmp_path: Path) -> None:
 
 def test_a_target_is_added_as_the_page_says(tmp_path: Path) -> None:
     kinds = run_page("adding-a-target.md", tmp_path)
-    assert kinds["sh"] == 10 and kinds["toml"] == 5
+    assert kinds["sh"] == 11 and kinds["toml"] == 5
 
 
 def test_an_op_of_one_s_own_goes_from_end_to_end(tmp_path: Path) -> None:

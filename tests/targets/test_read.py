@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import random
 import tomllib
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ import coset.dialects
 from coset.cli import run
 from coset.extract.select import reprice
 from coset.ir.errors import CosetError
+from coset.ir.problems import WrongFile
 from coset.ir.term import input_term, make
 from coset.ir.types import F32, tensor
 from coset.targets import target as registry
@@ -155,7 +157,7 @@ MISTAKES = {  # name -> text, line, what the message says
     "unknown_key": (instead("title", "titel"), 2, "`titel` is no key"),
     "unknown_section": (instead("[rates]", "[speeds]"), 14, "`speeds` is no key"),
     "unknown_field": (instead('launch = "each", bandwidth = "twice"', 'lunch = 1, launch = "each"'), 29, "`kernels.pointwise.lunch`"),
-    "no_title": (without('title = "a machine of mine"\n'), 0, "`title` is missing"),
+    "no_title": (without('title = "a machine of mine"\n'), 1, "`title` is missing"),
     "no_source": (without(', source = "told", note = "a guess"'), 12, "`launches.each`: `source` is missing"),
     "no_unit": (without(' unit = "FLOP/s",'), 15, "`rates.all`: `unit` is missing"),
     "unknown_source": (instead('source = "told", note', 'source = "hearsay", note'), 12, "there is no source `hearsay`"),
@@ -172,16 +174,16 @@ MISTAKES = {  # name -> text, line, what the message says
     "no_point": (instead("[4, 1]", "[4]"), 21, "is no point"),
     "share": (instead("[4, 1]", "[4, 1.5]"), 21, "a share is above 1"),
     "wrong_curve": (instead('bandwidth = "twice" }', 'bandwidth = "rows" }'), 29, "a curve in share over rows is no bandwidth"),
-    "unknown_curve": (instead('like = "stream"', 'like = "strom"'), 20, "there is no `strom` in [curves]"),
+    "unknown_curve": (instead('like = "stream"', 'like = "strom"'), 20, "there is no curve `strom`"),
     "own_curve": (instead('like = "stream"', 'like = "twice"'), 20, "`twice` is made from itself"),
     "unknown_number": (instead('of = "bandwidth"', 'of = "width"'), 19, "there is no number `width`"),
     "unknown_dtype": (instead("-f64", "-f63"), 24, "there is no dtype `f63`"),
-    "unknown_rate_dtype": (instead("f32 = 4e9", "f31 = 4e9"), 15, "`rates.all.f31`: is no key"),
+    "unknown_rate_dtype": (instead("f32 = 4e9", "f31 = 4e9"), 15, "`rates.all.f31` is no key"),
     "unknown_condition": (instead("rank<=3", "rank<3"), 43, "there is no condition `rank<3`"),
     "unknown_kernel": (instead('kernel = "matmul"', 'kernel = "matmol"'), 43, "there is no kernel `matmol`"),
     "unknown_other_file": (instead("cpu-onnxruntime:conv", "cpu-tensorrt:conv"), 34, "there is no target `cpu-tensorrt`"),
     "unknown_other_entry": (instead("cpu-onnxruntime:conv", "cpu-onnxruntime:cow"), 34, "there is no `cow` in [kernels]"),
-    "no_host": (without('host = { launch = "each" }\n'), 0, "`kernels.host` is missing"),
+    "no_host": (without('host = { launch = "each" }\n'), 26, "`kernels.host` is missing"),
     "unknown_base": (instead('base = "hub"', 'base = "hubb"'), 1, "there is no base `hubb`"),
     "absent_base": (instead('base = "hub"', 'base = "hub.toml"'), 1, "there is no base `hub.toml`"),
     "own_base": (instead('base = "hub"', 'base = "mine.toml"'), 1, "leads back to itself"),
@@ -214,11 +216,24 @@ def test_a_place_is_not_found_in_a_text() -> None:
     assert {keys: place_of("f", text, keys).line for keys in lines} == lines
 
 
-def test_all_mistakes_of_a_file_are_said_at_once(tmp_path: Path) -> None:
-    text = instead("f32 = 4e9", "f32 = -4e9").replace('kernel = "matmul"', 'kernel = "matmol"')
-    with pytest.raises(CosetError) as caught:
-        get_target(written(tmp_path, text))
-    assert "rates.all.f32" in caught.value.message and ":43: `legal.forms[1].kernel`: there is no kernel `matmol`" in caught.value.help
+def test_mistakes_of_a_base_of_the_users_are_said_with_those_of_the_file(tmp_path: Path) -> None:
+    first = written(tmp_path, instead("f32 = 4e9", "f32 = -4e9").replace("[dtypes]", "[dtypse]"), "first.toml")
+    second = written(tmp_path, 'base = "first.toml"\ntitel = "faster"\n', "second.toml")
+    with pytest.raises(WrongFile) as caught:
+        get_target(second)
+    error = caught.value
+    places = [error.place, *(each.place for each in error.others)]
+    assert [(place.file, place.line) for place in places if place] == [(str(first), 15), (str(first), 23), (str(second), 2)]
+    assert str(error).count("help: ") == 3 and str(error).endswith("3 mistakes") and str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_what_stands_in_a_table_that_cannot_be_read_is_no_second_mistake(tmp_path: Path) -> None:
+    """Nothing is said of what a table would have given that has another name, or is none."""
+    no_kernels = "kernels = 3\n" + MINE.partition("[kernels]")[0] + "[legal]" + MINE.partition("[legal]")[2]
+    for text in (instead("[rates]", "[speeds]"), instead('base = "hub"', 'base = "nothing-like-it"'), no_kernels):
+        with pytest.raises(WrongFile) as caught:
+            get_target(written(tmp_path, text))
+        assert not caught.value.others, caught.value
 
 
 def test_two_files_that_are_based_on_each_other(tmp_path: Path) -> None:
