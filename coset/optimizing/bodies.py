@@ -63,7 +63,7 @@ class Bodies:
         return self._known[key]
 
     def _better(self, model: Model) -> Model | None:
-        if self._searches and self._end > 0 and count(model.graph) >= FEWEST:
+        if self._searches and self._end > 0 and (count(model.graph) >= FEWEST or self._must_go(model)):
             started = time.perf_counter()
             try:
                 return self._searched(model)
