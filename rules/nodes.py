@@ -47,7 +47,7 @@ def written_as(op: Op, call: syntax.Invocation) -> Op | None:
         return None
     other = node_op(op.name)
     if op.name in ENTRIES:
-        return other or op
+        return other or (None if any(isinstance(each.body, syntax.Comprehension) for each in ENTRIES[op.name][0].clauses) else op)
     if other is None or len(call.arguments) > len(op.operands):
         return None  # attributes by their place are those of the program's op
     given = {name for name, _ in call.keywords}

@@ -11,6 +11,7 @@ import numpy as np
 from rich.markup import escape
 
 from coset.console.tables import CONSOLE
+from coset.dialects.onnx.importing import BUILDERS
 from coset.ir.errors import CosetError
 from coset.ir.op import Attribute, Op
 from coset.ir.registry import all_ops
@@ -63,6 +64,8 @@ def _described(op: Op) -> dict[str, Any]:
         "name": op.name, "document": shown.document, "operands": _operands(shown), "attributes": [_attribute(a) for a in shown.attributes],
         "results": list(map(declared, definition_of(shown).entry.result)) if is_defined(shown) else [], "source": op.source,
     }  # fmt: skip
+    if op.dialect == "onnx":
+        described["seen"] = op.name.partition(".")[2] in BUILDERS
     if as_node is not None and as_node.attributes != op.attributes:
         described["held"] = [_attribute(attribute) for attribute in op.attributes]
     return described
@@ -104,6 +107,8 @@ def _lines(op: dict[str, Any]) -> list[str]:
         lines.append(f"  operand    {operand['name']}{': ' * bool(operand['type'])}{operand['type']}{word}")
     lines += [f"  attribute  {_told(attribute)}" for attribute in op["attributes"]]
     lines += [f"  result     {result}" for result in op["results"]]
+    if not op.get("seen", True):
+        lines.append("  no rule sees a node of it: it stays in a model as it came")
     if "held" in op:
         held = ", ".join(f"{each['name']}: {each['kind']}" for each in op["held"])
         lines.append(f"  a program holds it with {held}: rules may write these attributes instead, by place too")
