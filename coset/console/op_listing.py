@@ -60,7 +60,7 @@ def _described(op: Op) -> dict[str, Any]:
     """An op as rules write it: a node's with the attributes of the standard, and beside them those that a program holds."""
     as_node = node_op(op.name) if op.dialect == "onnx" else None
     shown = as_node or op
-    described = {
+    described: dict[str, Any] = {
         "name": op.name, "document": shown.document, "operands": _operands(shown), "attributes": [_attribute(a) for a in shown.attributes],
         "results": list(map(declared, definition_of(shown).entry.result)) if is_defined(shown) else [], "source": op.source,
     }  # fmt: skip
