@@ -165,12 +165,12 @@ class _Reader:
 
     def _shape(self, argument: syntax.Expression) -> syntax.Expression:
         """The dims of an argument: as they are declared, if that says all of them."""
-        if self.waiting(argument):
-            return syntax.Brackets((), argument.place)
         declared = self.names.terms.get(argument.value) if isinstance(argument, syntax.Name) else None
-        kind = None if declared is None or declared.optional else declared.kind
+        kind = None if declared is None else declared.kind  # of one that may be absent, too: what stands for it has this shape
         if isinstance(kind, syntax.TensorKind) and all(map(is_named, kind.dims)):
             return syntax.Brackets(kind.dims, argument.place)
+        if self.waiting(argument):
+            return syntax.Brackets((), argument.place)
         return syntax.Invocation("dims", (argument,), (), None, argument.place)
 
     def _attributes(self, op: Op, positional: Sequence[syntax.Expression]) -> None:

@@ -66,7 +66,7 @@ def _shape_of(node: Node, names: Names) -> Expression:
     if isinstance(node, Hole):
         kind = names.terms[node.name].kind
         assert isinstance(kind, syntax.TensorKind)
-        if all(map(is_named, kind.dims)) and not names.terms[node.name].optional:
+        if all(map(is_named, kind.dims)):
             return ValueResolver(names, left=False).value(syntax.Brackets(kind.dims, kind.place))
     elif node.op.name in SHAPED:
         return _common(node.attributes["shape"], names)[0] or node.attributes["shape"]

@@ -11,6 +11,7 @@ from coset.rules.nodes import NODE
 from coset.rules.parsed import parse
 from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
+from coset.rules.typecheck import type_errors
 
 assert coset.dialects
 RULE = "use onnx, stablehlo as hlo\nrule r\n  for {variables}\n  {left} => {right}\n  numerics exact\n"
@@ -65,6 +66,14 @@ def test_what_is_left_out_has_its_default_and_the_rest_has_any() -> None:
     ((_, rest),) = left_of("onnx.Conv(x, w, ..attrs)", CONV)
     names = [{name for own in side for name, _ in own.items} for side in (plain, rest)]  # type: ignore[attr-defined]
     assert names == [{"strides", "padding", "dilations", "group"}, set()]
+
+
+def test_an_operand_that_may_be_absent_has_the_shape_that_it_declares() -> None:
+    """Without it the number that stands for it is one for each output channel, and no scalar."""
+    variables = f"{CONV}, b?: const F[O] = 0, c: const F[]"
+    left, right = "onnx.Mul(onnx.Conv(x, w, b, ..attrs), c)", "onnx.Conv(x, onnx.Mul(w, c), onnx.Mul(b, c), ..attrs)"
+    rules, errors = read(left, right, variables)
+    assert not errors and len(rules) == 2 and not type_errors(rules)
 
 
 def test_no_rule_of_a_program_holds_a_node_entry() -> None:
