@@ -197,6 +197,8 @@ def _integers(name: str, count: int) -> list[Any]:
     spatial = max(0, count - 2)
     if name in SPATIAL:
         return [(1,) * spatial, (2,) * spatial, (1,) * count, *(((2,) * count,) if name == "strides" else ())]
+    if name == "pads":
+        return [(0,) * 2 * spatial, (1,) * 2 * spatial, (0,) * spatial + (1,) * spatial]
     if name in ("window_dimensions", "window_strides", "base_dilations", "window_dilations"):
         return [(1,) * count, (1,) * (count - spatial) + (2,) * spatial, (2,) * count]
     if name in ("low", "high", "interior"):

@@ -22,6 +22,7 @@ from coset.rules.lock import NAME, read_lock, text_hash
 from coset.rules.meant import CLAUSES, OWN
 from coset.rules.names import Names, collect
 from coset.rules.native import PREFIX
+from coset.rules.nodes import ENTRIES
 from coset.rules.op_parameters import written_out
 from coset.rules.parsed import parse
 from coset.rules.syntax import RuleError
@@ -99,6 +100,8 @@ def define_all(entries: Sequence[syntax.OpEntry], dialects: Mapping[str, str], d
     for entry, op in fresh:
         definition = DEFINED[op.name] = Definition(op, entry, _own(op.name, dialects), directory)
         CLAUSES[op.name] = entry.clauses
+        if definition.is_sugar:
+            ENTRIES[op.name] = entry, definition.dialects
         if not in_dialects(directory):
             OWN[op.name] = entry.text, partial(getattr, definition, "mentioned")
         if entry.name in locked and locked[entry.name].hash == text_hash(entry.text):
@@ -137,7 +140,7 @@ def _mistakes(entry: syntax.OpEntry, definition: Definition) -> list[RuleError]:
 
 def forget(op: Op) -> None:
     """Withdraw an op and what defines it."""
-    for registry in (DEFINED, CLAUSES, OWN):
+    for registry in (DEFINED, CLAUSES, OWN, ENTRIES):
         registry.pop(op.name, None)
     _expansion.cache_clear()  # of an op of this name that means something else
     _unquestioned.cache_clear()

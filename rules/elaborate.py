@@ -23,8 +23,10 @@ from coset.rules.parts import conjuncts
 from coset.rules.pattern import Application, applications
 from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
-from coset.rules.terms import Drafter
+from coset.rules.terms import NODE_FORM, Drafter
 from coset.rules.unroll import UNROLLED, NoSuchOperand, repeated, unrolled_rule
+
+DIFFERENT = "a rule says that two different terms are equal: change one of them, or take the rule out"
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,8 @@ def variants(direction: Direction, names: Names, *, most: int | None = None) -> 
 
 
 def _variant(direction: Direction, names: Names, choices: dict[str, int]) -> Rule | None:
-    drafters = Drafter(names, choices, left=True), Drafter(names, choices, left=False)
+    of_rule = direction.definition is None and not direction.trial
+    drafters = Drafter(names, choices, left=True, reads_nodes=of_rule), Drafter(names, choices, left=False, reads_nodes=of_rule)
     if _excluded(direction, drafters[1]):
         return None
     pairs = _drafted(direction, drafters, names)
@@ -176,8 +179,10 @@ def _variant(direction: Direction, names: Names, choices: dict[str, int]) -> Rul
         return None
     if missing:
         raise _unbound(missing[0], direction, names)
+    if _same(left_side, right_side) and any(key.startswith(NODE_FORM) for key in choices):
+        return None  # what a node means for some types only may leave nothing to say
     if _same(left_side, right_side) and not direction.trial:
-        raise RuleError("both sides are the same term", place=direction.place, help="a rule says that two different terms are equal")
+        raise RuleError("both sides are the same term", place=direction.place, help=DIFFERENT)
     if direction.result:
         written = replace(written, result=tuple(type_pattern(kind, names) for kind in direction.result))
     assert isinstance(left_side.pattern, Application)
@@ -281,7 +286,7 @@ def _lint_sides(entry: syntax.RuleEntry, names: Names) -> None:
             help = "such a rule matches every term; turn the rule round, or write `=>`"
             raise RuleError(f"the left side is the bare variable `{side.value}`", place=side.place, help=help)
     if entry.left == entry.right:
-        raise RuleError("both sides are the same term", place=entry.left.place, help="a rule says that two different terms are equal")
+        raise RuleError("both sides are the same term", place=entry.left.place, help=DIFFERENT)
 
 
 def _uses(expressions: Iterable[syntax.Expression | syntax.Spread | None]) -> Counter[str]:

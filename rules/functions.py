@@ -87,6 +87,9 @@ FUNCTIONS: dict[str, AlgebraFunction] = {
     "relocated": AlgebraFunction(
         "relocated(A, S, B)", "where the axes A of a shape S are in B, which differs by dims of 1", OPERATIONS["relocated"], (3, 3)
     ),
+    "begin_end": AlgebraFunction(
+        "begin_end(p)", "ONNX's `pads`, first those before each dim, then those behind, as a list of pairs", OPERATIONS["begin_end"], (1, 1)
+    ),
     "joined": AlgebraFunction("joined(p)", "the lists of a list of lists as one list", OPERATIONS["joined"], (1, 1)),
     "integers": AlgebraFunction("integers(c)", "the elements of a small constant of integers, as a list", OPERATIONS["integers"], (1, 1)),
     "diagonal": AlgebraFunction(

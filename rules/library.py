@@ -258,7 +258,13 @@ def _duplicates(entries: Sequence[tuple[str, Place]]) -> list[RuleError]:
     for name, place in entries:
         if name in first:
             where = first[name]
-            errors.append(RuleError(f"`{name}` is the name of two rules", place=place, help=f"see {where.file}:{where.line}"))
+            errors.append(
+                RuleError(
+                    f"`{name}` is the name of two rules",
+                    place=place,
+                    help=f"give it another name; the other one is in {where.file}:{where.line}",
+                )
+            )
         first.setdefault(name, place)
     return errors
 

@@ -222,6 +222,15 @@ def relocated(axes: Any, shape: Any, reshaped: Any) -> tuple[int, ...]:
     return tuple(places[integer(axis)] for axis in as_list(axes))
 
 
+def begin_end(items: Any) -> tuple[tuple[Any, Any], ...]:
+    """The first half of a list beside its second half."""
+    own = as_list(items)
+    half = len(own) // 2
+    if len(own) != 2 * half:
+        raise Undefined
+    return tuple(zip(own[:half], own[half:], strict=True))
+
+
 def joined(items: Any) -> tuple[Any, ...]:
     """The lists of a list of lists as one."""
     return tuple(each for part in as_list(items) for each in as_list(part))

@@ -14,7 +14,7 @@ from coset.ir.types import DTYPES, DType, TensorType, dtype_of
 from coset.rules import syntax
 from coset.rules.algebra import Literal, Ref, Scope, Unbound, evaluate
 from coset.rules.equation import Kind, TypePattern
-from coset.rules.names import FUNCTION, Names
+from coset.rules.names import FUNCTION, Names, spelled_elsewhere
 from coset.rules.scalar import Undefined, scalar_constant
 from coset.rules.syntax import RuleError
 from coset.rules.values import ValueResolver
@@ -115,7 +115,8 @@ def _number(expression: syntax.Expression) -> Decimal:
 def _named(written: syntax.Written) -> DType:
     if written.dtype not in DTYPES:
         known = ", ".join(name for name in DTYPES if name != "string")
-        raise RuleError(f"there is no element type `{written.dtype}`", place=written.place, help=f"one of: {known}")
+        help = spelled_elsewhere(written.dtype) or f"one of: {known}"
+        raise RuleError(f"there is no element type `{written.dtype}`", place=written.place, help=help)
     return DTYPES[written.dtype]
 
 

@@ -28,6 +28,8 @@ ATTRIBUTE_KINDS = (
 )  # fmt: skip
 SUGAR = ("splat", "bcast", "swap_last", "sum", "max", "min", "prod", "host", "get", "scalar", "full")
 OTHER_NAMES = {"half": "f16", "float": "f32", "double": "f64", "boolean": "bool", "byte": "u8", "short": "i16", "int": "i32", "long": "i64"}
+OTHER_OPS = dict.fromkeys(("matmul", "mm", "bmm", "dot"), "a @ b") | {"mul": "a * b", "sub": "a - b", "div": "a / b", "neg": "-a"}
+OTHER_DIALECTS = {"hlo": "stablehlo as hlo", "ai": "onnx", "torch": "aten"}  # how they are called elsewhere
 OP_TRAITS = {"unary": 1, "binary": 2, "ternary": 3, "commutative": 2}  # elementwise ops of so many operands
 
 
@@ -79,7 +81,8 @@ class Names:
             dialect, rest = name.split(".", 1)
             if dialect not in self.dialects:
                 known = ", ".join(sorted(self.dialects)) or "none"
-                raise RuleError(f"the dialect `{dialect}` is not in use", place=place, help=f"add `use {dialect}`; in use: {known}")
+                used = OTHER_DIALECTS.get(dialect, dialect)
+                raise RuleError(f"the dialect `{dialect}` is not in use", place=place, help=f"add `use {used}`; in use: {known}")
             candidates = [f"{self.dialects[dialect]}.{rest}"]
         else:
             candidates = [f"{dialect}.{name}" for dialect in dict.fromkeys(self.dialects.values())]
@@ -92,8 +95,14 @@ def _nearest(name: str, dialects: Iterable[str]) -> str:
     used = set(dialects)
     spelled = {op.name.split(".", 1)[1]: op.name for op in loaded_ops() if op.dialect in used}
     spelled |= {function: function for function in (*SUGAR, *FUNCTIONS)}
-    close = get_close_matches(name.split(".")[-1], spelled, 3)
-    return f"did you mean {' or '.join(spelled[c] for c in close)}?" if close else f"ops of {', '.join(sorted(used))} can be named"
+    own = name.split(".")[-1]
+    if name in OTHER_OPS:
+        return f"write {OTHER_OPS[name]}"
+    close = [each for each in spelled if each.casefold() == own.casefold()] or get_close_matches(own, spelled, 3)
+    if close:
+        return f"did you mean {' or '.join(spelled[c] for c in close)}?"
+    listed = " ".join(f"'{dialect}.*'" for dialect in sorted(used) if any(op.dialect == dialect for op in loaded_ops()))
+    return f"`coset rules --ops {listed}` lists the ops that can be named here" if listed else "add `use onnx` or `use stablehlo`"
 
 
 def _refuse_circles(locals: Sequence[syntax.Local]) -> None:
@@ -176,7 +185,7 @@ def _plain(expression: syntax.Expression) -> Expression:
     raise RuleError("a pack or a number stands here", place=expression.place, help="write permutation(S) for x: T[S..]")
 
 
-def _spelled_elsewhere(name: str) -> str:
+def spelled_elsewhere(name: str) -> str:
     """What a name of an element type in other languages is called here; "" for another name."""
     short = re.fullmatch(r"(float|int|uint|complex|bfloat)(\d+)(_?\w*)", name.lower())
     shorter = {"float": "f", "int": "i", "uint": "u", "complex": "c", "bfloat": "bf"}
@@ -193,7 +202,7 @@ def tensor_names(names: Names, kind: syntax.TensorKind) -> None:
     if kind.dtype not in DTYPES and kind.dtype not in names.kinds:
         if kind.dtype not in CONVENTIONAL:
             known = ", ".join(f"{name} ({word})" for name, word in CONVENTIONAL.items())
-            help = _spelled_elsewhere(kind.dtype) or f"declare it, `{kind.dtype}: float`; {known} need no declaration"
+            help = spelled_elsewhere(kind.dtype) or f"declare it after `for`: `{kind.dtype}: float`; {known} need no declaration"
             raise RuleError(f"the element type `{kind.dtype}` is not declared", place=kind.place, help=help)
         names.kinds[kind.dtype] = Kind("dtype", (), names.classes[CONVENTIONAL[kind.dtype]])
     elif kind.dtype in names.kinds and names.kinds[kind.dtype].word != "dtype":

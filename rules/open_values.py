@@ -10,7 +10,7 @@ from typing import Any
 import ml_dtypes
 
 from coset.ir.types import DTYPES, DType, TensorType, Type
-from coset.rules.algebra import Expression, Ref, Scope, evaluate
+from coset.rules.algebra import Call, Expression, Ref, Scope, evaluate
 from coset.rules.candidates import attribute_values, enumerable, lengths, mixed, values_of
 from coset.rules.instance import InstanceSearch
 from coset.rules.meant import floats_asked_for, pinned
@@ -99,6 +99,8 @@ def _values_of_name(
         return search.arrange(all_)
     kinds = {attribute.name: attribute.kind for attribute in node.op.attributes}
     word = kind.word if kind.word not in ("any", "dims") else kinds.get(name, kind.word)
+    if isinstance(value, Call) and value.function == "begin_end":
+        word, name = "ints", "pads"
     rank = _rank(evaluate(kind.arguments[0], scope)) if kind.arguments else None
     hints = [value for value in rule.hints.get(part.name, ()) if isinstance(value, str) == (word == "string")]
     options = values_of(word, name, operands, rank, exhaustive=search.exhaustive)

@@ -118,6 +118,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "cut": lists.cut,
     "runs": lists.runs,
     "relocated": lists.relocated,
+    "begin_end": lists.begin_end,
     "joined": lists.joined,
     "integers": values.integers,
     "diagonal": values.diagonal,

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from lark import Lark, Token, Tree
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark.exceptions import UnexpectedInput
 
 from coset.ir.place import Place
 from coset.rules import syntax
 from coset.rules.reader import TermReader, token, trees
 from coset.rules.syntax import RuleError
+from coset.rules.unexpected import unexpected
 
 DEEPEST = 100  # levels of a term: what reads terms recurses
 CHAINS = ("sum", "product", "conjunction", "disjunction")
@@ -44,7 +45,7 @@ def parse_tree(text: str, path: str) -> Tree[Token]:
     try:
         return grammar().parse(text)
     except UnexpectedInput as error:
-        raise _unexpected(error, text, path) from None
+        raise unexpected(error, text, path) from None
 
 
 def parse(text: str, path: str) -> tuple[syntax.RuleFile, list[RuleError]]:
@@ -105,45 +106,6 @@ def lexemes(text: str, path: str) -> tuple[list[Lexeme], dict[int, str]]:
                     starts |= {part.meta.start_pos: "clause" for part in trees(child) if part.data in ("locals", "where", "numerics")}
     tokens = [Lexeme(str(token), token.start_pos or 0, token.end_pos or 0) for token in grammar().lex(text)]
     return tokens, starts
-
-
-def _unexpected(error: UnexpectedInput, text: str, path: str) -> RuleError:
-    lines = text.splitlines() or [""]
-    line = error.line if isinstance(error.line, int) and error.line > 0 else len(lines)
-    source = lines[min(line, len(lines)) - 1]
-    column = error.column if isinstance(error.column, int) and error.column > 0 else len(source) + 1
-    if isinstance(error, UnexpectedToken) and error.token.type == "$END":
-        line, source = len(lines), lines[-1]
-        return RuleError("the file ends too early", place=Place(path, line, len(source) + 1, source), help=_expected(error))
-    if isinstance(error, UnexpectedCharacters):
-        place = Place(path, line, column, source)
-        if source[column - 1 : column] == '"':
-            return RuleError("the text does not end on its line", place=place, help="a text has no quotes and no line breaks inside")
-        return RuleError(f"`{source[column - 1 : column]}` does not belong to the rule language", place=place, help=_LETTERS)
-    assert isinstance(error, UnexpectedToken)
-    place = Place(path, line, column, source, len(str(error.token)))
-    if source[column - 2 : column] in ARROWS and column > 1:
-        arrow = replace(place, column=column - 1, width=2)
-        return RuleError(
-            f"unexpected `{source[column - 2 : column]}`", place=arrow, help="`=>` stands between the sides of a rule, or `<=>`"
-        )
-    return RuleError(f"unexpected `{error.token}`", place=place, help=_expected(error))
-
-
-ARROWS = ("->", "~>")  # which others have
-_LETTERS = 'names, numbers, "texts" on one line and signs do; a comment begins with #'
-_SPELLINGS = {
-    "QUALIFIED": "a name", "NUMBER": "a number", "STRING": "a text in quotes", "LPAR": "(", "RPAR": ")", "LSQB": "[",
-    "RSQB": "]", "NEVER": "not", "COMMA": ",", "COLON": ":", "EQUAL": "=", "DOTS": "..", "LBRACE": "{", "RBRACE": "}",
-    "MINUS": "-", "SUM": "+", "PRODUCT": "* / // % @", "COMPARISON": "== != < <= > >=", "OPTIONAL": "?",
-    "PARAMETRIC": "permutation, axes",
-}  # fmt: skip
-
-
-def _expected(error: UnexpectedToken) -> str:
-    names = sorted(error.accepts or error.expected)  # `expected` has what is possible elsewhere in the same state of the parser
-    words = [_SPELLINGS.get(name, name.lower() if name.isidentifier() and not name.startswith("__") else "=> or <=>") for name in names]
-    return f"expected one of: {', '.join(dict.fromkeys(words))}"
 
 
 class _Reader(TermReader):

@@ -205,7 +205,7 @@ class Rule(Equation):
         raise RuleTypeError(
             f"the left side of `{self.family}` is {left} but the right side is {right}",
             place=self.place,
-            help="both sides of a rule have one type",
+            help="both sides of a rule have one type: change the shape, the axes or the element type of one of them",
         )
 
 

@@ -34,7 +34,7 @@ from coset.rules.equation import Kind, RuleTypeError
 from coset.rules.operations import OPERATIONS
 from coset.rules.scalar import Undefined, element_of, scalar_constant
 
-SOLVED = ("+", "-", "%", "negate")  # what `match` reads from right to left
+SOLVED = ("+", "-", "%", "negate", "begin_end")  # what `match` reads from right to left
 
 
 def match(pattern: Expression, value: Any, scope: Scope) -> bool:
@@ -93,7 +93,9 @@ def _match_scalar(pattern: Scalar, value: Any, scope: Scope) -> bool:
 
 
 def _solve(call: Call, value: Any, scope: Scope) -> bool:
-    """Solve `call == value` for the one unbound variable, where that is plain: sums, differences, and remainders."""
+    """Solve `call == value` for the one unbound variable, where that is plain: sums, differences, remainders, and lists of pairs."""
+    if call.function == "begin_end" and isinstance(value, tuple) and all(isinstance(each, tuple) and len(each) == 2 for each in value):
+        return match(call.arguments[0], (*(low for low, _ in value), *(high for _, high in value)), scope)
     if call.function not in SOLVED or not isinstance(value, int | Poly):
         raise Unbound
     if call.function == "negate":

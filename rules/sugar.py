@@ -13,6 +13,7 @@ from coset.rules.algebra import Call, Expression, Listing, Literal, Ref, Scalar,
 from coset.rules.draft import DraftApplication, Hole, Node, SplatContext, type_of
 from coset.rules.expression_text import text
 from coset.rules.parts import parts
+from coset.rules.shapes import shown_broadcast
 from coset.rules.syntax import RuleError
 
 if TYPE_CHECKING:
@@ -162,6 +163,10 @@ def _literal_ones(drafter: Drafter, operand: Node) -> tuple[list[Expression], li
 
 def _numpy(drafter: Drafter, operand: Node, shape: Expression, place: Place) -> Node:
     """`operand` broadcast to `shape` numpy's way, when its own shape is open: as it is, spread, or squeezed and spread."""
+    if drafter.reads_nodes:
+        found = shown_broadcast(drafter, operand, shape, place)
+        if found is not None:
+            return found
     own = type_of(operand)
     expanding = Call("expanding", (own, shape))
     none = Call("==", (expanding, Literal(())))

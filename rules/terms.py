@@ -6,7 +6,7 @@ not), `Drafter.choose` asks for a decision, and the caller tries each: the varia
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -15,10 +15,12 @@ from coset.ir.place import Place
 from coset.rules import payloads, syntax
 from coset.rules.algebra import Call, Expression, Listing, Literal, TypeOf, evaluate
 from coset.rules.arithmetic import as_list
+from coset.rules.attribute_kinds import LISTS, check_kind, no_attribute
 from coset.rules.draft import DraftApplication, Hole, NeedChoice, Node, SplatContext, context_of, inlined, type_of
 from coset.rules.equation import Kind
 from coset.rules.expression_text import text
 from coset.rules.names import FUNCTION, SUGAR, Names, imply
+from coset.rules.nodes import meanings, node_op, written_as
 from coset.rules.scalar import Undefined
 from coset.rules.sugar import minus, splat, sugar
 from coset.rules.syntax import RuleError
@@ -36,13 +38,15 @@ IDENTITIES = {
     ("stablehlo.divide", 1): 1, ("stablehlo.maximum", 0): Decimal("-Infinity"), ("stablehlo.maximum", 1): Decimal("-Infinity"),
     ("stablehlo.minimum", 0): Decimal("Infinity"), ("stablehlo.minimum", 1): Decimal("Infinity"),
 }  # fmt: skip
+NODE_FORM = "form of "  # how the choice among the meanings of a node is called
 
 
 class Drafter:
     """Drafts terms of one side of an entry under given choices."""
 
-    def __init__(self, names: Names, choices: dict[str, int], *, left: bool, guide: Guide | None = None) -> None:
+    def __init__(self, names: Names, choices: dict[str, int], *, left: bool, guide: Guide | None = None, reads_nodes: bool = False) -> None:
         self.names, self.choices, self.left, self.guide = names, choices, left, guide
+        self.reads_nodes = reads_nodes  # in a rule: calls of ops that no program holds stand for their meaning
         self.shared: dict[str, Node] = {}  # with a guide: what local names stand for, made once
         self.values, self.judging = ValueResolver(names, left=left), ValueResolver(names, left=False)  # of attributes; of conditions
         self.values.absent = self.judging.absent = self.absent
@@ -87,7 +91,11 @@ class Drafter:
 
     def type_of_term(self, expression: syntax.Expression) -> TypeOf:
         """The type of a term that occurs on this side, for `dims(d)` of a local name and the like."""
-        return type_of(self.term(expression, None))
+        outer, self.values.bound = self.values.bound, ()  # a term does not speak of the names of comprehensions around
+        try:
+            return type_of(self.term(expression, None))
+        finally:
+            self.values.bound = outer
 
     def absent(self, expression: syntax.Expression) -> bool:
         """True for the name of an optional operand that this variant leaves out."""
@@ -254,6 +262,9 @@ class Drafter:
                 raise RuleError("this is no operand that repeats", place=argument.place, help=help)
             arguments.append(argument)
         op = self.names.resolve(call.name, call.place)
+        node = written_as(op, call) if self.reads_nodes else None
+        if node is not None:
+            return self.node(node, call, context)
         count = len(arguments) if op.variadic else len(op.operands)
         operands, positional = arguments[:count], arguments[count:]
         if len(operands) < count - op.optional:
@@ -271,21 +282,26 @@ class Drafter:
                 drafts.append(self.term(given, None))
         return DraftApplication(op, drafts, attributes, call.place, call.rest)
 
+    def node(self, op: Op, call: syntax.Invocation, context: SplatContext | None) -> Node:
+        """What a node of `op` is read as, by the clause that this variant takes."""
+        for argument in call.plain:
+            if isinstance(argument, syntax.Name) and not self.names.known(argument.value):
+                self.term(argument, None)  # which says that it is not declared
+        if self.left:
+            kinds = {attribute.name: attribute.kind for attribute in op.attributes}
+            for name, value in call.keywords:
+                self.values.introduce(value, kinds.get(name, "any"))
+        found = meanings(op, call, self.names, left=self.left, waiting=self.waiting)
+        conditions = [[self.values.value(condition) for condition in meaning.conditions] for meaning in found]
+        form = self.choose(f"{NODE_FORM}{call.name} at {call.place}", *conditions) if len(found) > 1 else 0
+        draft = self.term(found[form].body, context)
+        draft.guards += conditions[form]
+        return draft
+
     def attributes(self, op: Op, call: syntax.Invocation, positional: Sequence[syntax.Expression]) -> dict[str, Expression]:
         known = {attribute.name: attribute for attribute in op.attributes}
-        if len(positional) > len(known):
-            help = f"operands: {', '.join(op.operands) or 'none'}; attributes: {', '.join(known) or 'none'}"
-            raise RuleError(f"`{call.name}` has too many arguments", place=positional[len(known)].place, help=help)
-        given = dict(zip(known, positional, strict=False))
         functions = {name: value for name, value in call.keywords if name in payloads.roles(op)}
-        for name, value in call.keywords:
-            if name in functions:
-                continue
-            if name not in known and call.name not in self.names.op_variables:
-                raise RuleError(f"`{op.name}` has no attribute `{name}`", place=value.place, help=f"it has: {', '.join(known) or 'none'}")
-            if name in given:
-                raise RuleError(f"the attribute `{name}` is given twice", place=value.place, help="by its place or by its name")
-            given[name] = value
+        given = self.given(op, call, positional, functions)
         result = {name: self.values.attribute(value, known[name].kind) for name, value in given.items() if name in known}
         result |= {name: self.values.function(value) for name, value in functions.items()}
         for role, word in op.functions:
@@ -295,7 +311,9 @@ class Drafter:
             if self.left:
                 imply(self.names, call.rest, "rest", call.place)
             elif self.names.kinds.get(call.rest, Kind("")).word != "rest":
-                raise RuleError(f"`..{call.rest}` is not bound on the left", place=call.place, help="bind it there in the same way")
+                bound = ", ".join(f"`..{name}`" for name, kind in self.names.kinds.items() if kind.word == "rest")
+                help = f"bind it in a call of the left side; bound there: {bound or 'nothing of the kind'}"
+                raise RuleError(f"`..{call.rest}` is not bound on the left", place=call.place, help=help)
             return result
         for name, attribute in known.items():
             if name not in result and attribute.required:
@@ -310,3 +328,34 @@ class Drafter:
                 raise RuleError(f"`{op.name}` needs the function `{role}`", place=call.place, help=help)
             result.setdefault(role, Literal(None))
         return result
+
+    def given(
+        self, op: Op, call: syntax.Invocation, positional: Sequence[syntax.Expression], functions: Container[str]
+    ) -> dict[str, syntax.Expression]:
+        """The attributes that a call writes, by place or by name.
+
+        Raises:
+            RuleError: the op has no such attribute, it is written twice, or its value is of another kind.
+        """
+        known = {attribute.name: attribute for attribute in op.attributes}
+        if len(positional) > len(known):
+            listed = [each.name for each in op.attributes[:1] if each.kind in LISTS]
+            help = f"write a list: {listed[0]}: [..]" if listed else "leave it out"
+            help += f"; operands: {', '.join(op.operands) or 'none'}; attributes: {', '.join(known) or 'none'}"
+            raise RuleError(f"`{call.name}` has too many arguments", place=positional[len(known)].place, help=help)
+        given = dict(zip(known, positional, strict=False))
+        for name, value in call.keywords:
+            if name in functions:
+                continue
+            if name not in known and call.name not in self.names.op_variables:
+                shown = node_op(op.name) if self.reads_nodes and op.dialect == "onnx" else None
+                raise no_attribute(op.name, name, [each.name for each in (shown or op).attributes], value)
+            if name in given:
+                raise RuleError(
+                    f"the attribute `{name}` is given twice", place=value.place, help="write it once, by its place or by its name"
+                )
+            given[name] = value
+        for name, value in given.items():
+            if name in known and not op.has("leaf"):
+                check_kind(op.name, name, known[name].kind, value)
+        return given

@@ -19,6 +19,14 @@ from coset.rules.native import KINDS as NATIVE_KINDS
 from coset.rules.native import PREFIX, all_natives, find_native
 from coset.rules.syntax import RuleError
 
+OTHER_FUNCTIONS = {
+    "ndim": "rank",
+    "shape": "dims",
+    "size": "product(dims(x))",
+    "numel": "product(dims(x))",
+    "prod": "product",
+    "type": "dtype",
+}
 _CONSTANTS = {"inf": Decimal("Infinity"), "nan": Decimal("NaN")}
 
 
@@ -58,7 +66,7 @@ class ValueResolver:
     def attribute(self, expression: syntax.Expression, kind: str) -> Expression:
         """The value of an attribute of `kind`."""
         if self.left:
-            self._introduce(expression, kind)
+            self.introduce(expression, kind)
         value = self.value(expression)
         if kind == "float" and isinstance(value, Literal) and isinstance(value.value, int):
             return Literal(float(value.value))
@@ -77,7 +85,7 @@ class ValueResolver:
         if not isinstance(expression, syntax.Name) or expression.value in self.names.terms:
             raise RuleError("a function is needed here", place=expression.place, help="write a name, or lambda a, b: a + b")
         if self.left:
-            self._introduce(expression, FUNCTION)
+            self.introduce(expression, FUNCTION)
         if expression.value != "_" and self.names.kinds.get(expression.value, Kind(FUNCTION)).word not in (FUNCTION, "any"):
             word = self.names.kinds[expression.value].word
             raise RuleError(f"`{expression.value}` is a {word}, and no function", place=expression.place, help=f"declare it: {FUNCTION}")
@@ -110,7 +118,8 @@ class ValueResolver:
         """Whether a bare name in a function has a meaning that no rule gives it."""
         return name in written.parameters or name in (*DTYPES, *_CONSTANTS, "true", "false", "pi")
 
-    def _introduce(self, expression: syntax.Expression, kind: str) -> None:
+    def introduce(self, expression: syntax.Expression, kind: str) -> None:
+        """Enter the names that an attribute of `kind` on the left side binds."""
         if isinstance(expression, syntax.Name) and expression.value != "_" and not self._taken(expression.value):
             imply(self.names, expression.value, {"dims": "pack"}.get(kind, kind), expression.place)
         if kind == "dims" and isinstance(expression, syntax.Brackets):
@@ -191,6 +200,9 @@ class ValueResolver:
             help = f"rank({name.value}), dims({name.value}) and dtype({name.value}) are values"
             raise RuleError(f"`{name.value}` is a term where a value is needed", place=name.place, help=help)
         help = "declare it after `for`, or bind it in an attribute of the left side"
+        owner = name.value.partition(".")[0]
+        if owner in self.names.terms and owner != name.value:
+            help = f"dims({owner}) is the list of its dims, rank({owner}) their number, dtype({owner}) its element type"
         raise RuleError(f"`{name.value}` is not bound", place=name.place, help=help)
 
     def _call(self, call: syntax.Invocation) -> Expression:
@@ -203,7 +215,7 @@ class ValueResolver:
         function = FUNCTIONS.get(call.name)
         if function is None or not is_called(call.name):
             known = sorted(filter(is_called, FUNCTIONS))
-            close = get_close_matches(call.name, known, 3)
+            close = [OTHER_FUNCTIONS[call.name]] if call.name in OTHER_FUNCTIONS else get_close_matches(call.name, known, 3)
             help = f"did you mean {' or '.join(close)}?" if close else f"the functions are: {', '.join(known)}"
             raise RuleError(f"there is no function `{call.name}` of values", place=call.place, help=help)
         if call.keywords or call.rest is not None or not function.arity[0] <= len(call.arguments) <= function.arity[1]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from coset.rules import syntax
 from coset.rules.algebra import Call, Expression, Listing, Literal, MappedList, PayloadFunction, Ref, Scalar, Splice, TypeOf, Wild
 from coset.rules.expression_text import text
 from coset.rules.pattern import Application, Pattern, Variable, applications
@@ -102,3 +103,18 @@ def short(op: str) -> str:
     """The name of an op as rule files write it."""
     dialect, _, name = op.rpartition(".")
     return ("bcast" if op == BROADCAST else name) if dialect in HUB else op
+
+
+def declared(kind: syntax.TensorKind | syntax.ValueKind) -> str:
+    """A declared type or kind as a rule file has it."""
+    if isinstance(kind, syntax.TensorKind):
+        return f"{kind.fact} {kind.dtype}[{', '.join(map(_dim, kind.dims))}]".lstrip()
+    return f"{kind.word}({', '.join(map(_dim, kind.arguments))})" if kind.arguments else kind.word
+
+
+def _dim(dim: Any) -> str:
+    if isinstance(dim, syntax.Spread):
+        return f"{'' if dim.value is None else _dim(dim.value)}.."
+    if isinstance(dim, syntax.Operation):
+        return f" {dim.operator} ".join(_dim(each) for each in dim.operands)
+    return str(getattr(dim, "value", ".."))

@@ -78,12 +78,15 @@ def fmt(files: tuple[str, ...], only_check: bool) -> int:
 
 
 @click.command()
-@click.option("--ops", is_flag=True, help="list the ops instead")
+@click.argument("names", nargs=-1)
+@click.option("--ops", is_flag=True, help="list the ops instead; with NAMES (onnx.Conv, 'stablehlo.*') describe these")
 @click.option("--docs", type=click.Path(), help="write the library as a page in Markdown: a file, or library.md in a folder")
 @click.option("--textmate", type=click.Path(), help="write the TextMate grammar of rule files, for highlighting in editors")
 @JSON
-def rules(ops: bool, docs: str | None, textmate: str | None, as_json: bool) -> int:
-    """List the rules of the library with their promises (or the ops)."""
+def rules(names: tuple[str, ...], ops: bool, docs: str | None, textmate: str | None, as_json: bool) -> int:
+    """List the rules of the library with their promises (or the ops, or what is known of the ops NAMES)."""
+    if names and not ops:
+        raise click.UsageError(f"NAMES are those of ops: write coset rules --ops {' '.join(names)}")
     if textmate is not None:
         from coset.rules.highlight import textmate as grammar
 
@@ -92,6 +95,7 @@ def rules(ops: bool, docs: str | None, textmate: str | None, as_json: bool) -> i
         return SUCCESS
     import coset.dialects
     from coset.console.listings import show_ops, show_rules
+    from coset.console.op_listing import show_named_ops
     from coset.ir.registry import all_ops
     from coset.rules.library import DEFAULT, load
 
@@ -103,6 +107,9 @@ def rules(ops: bool, docs: str | None, textmate: str | None, as_json: bool) -> i
         page = Path(docs) / "library.md" if Path(docs).is_dir() else Path(docs)
         save(page, reference(DEFAULT))
         say(f"wrote {page}")
+        return SUCCESS
+    if names:
+        show_named_ops(names, as_json)
         return SUCCESS
     if ops:
         show_ops(as_json)

@@ -41,9 +41,10 @@ def show_ops(as_json: bool) -> None:
     from coset.dialects.ort.nodes import DOMAIN
     from coset.dialects.ort.undefined import UNDEFINED
     from coset.ir.registry import all_ops
+    from coset.rules.nodes import NODE
 
     assert coset.dialects
-    ops = all_ops()
+    ops = [op for op in all_ops() if not op.name.startswith(NODE)]  # those say what nodes of others become
     standard = _standard()
     missing = [name for name, kind in standard.items() if kind == "none"]
     if as_json:

@@ -23,6 +23,7 @@ from coset.prove.second.folding import Folding
 from coset.prove.second.formats import Array, same_elements, wide
 from coset.prove.second.functions import functions
 from coset.prove.second.meaning import meaning
+from coset.prove.second.nodes import refuse_nodes
 from coset.prove.second.rules import BASIC_FACTS, Named, entry_name, instance, named
 from coset.prove.second.scope import Unbound
 from coset.prove.second.syntax import Entry
@@ -168,6 +169,8 @@ class Checker:
         same = [each for each in self.entries.get(known, []) if hashlib.sha256(each.text.encode()).hexdigest() == text]
         if known in self.entries and not same:
             raise Refused(f"the rule `{name}` had another text")
+        for each in same:
+            refuse_nodes(each, self.entries)
         return named(name, {known: same} if same else {})
 
     def line_computed(self, number: Any) -> None:

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 def test_the_tutorial_runs(tmp_path: Path) -> None:
     kinds = run_page("tutorial.md", tmp_path)
-    assert kinds["sh"] == 3 and kinds["rules"] == 2
+    assert kinds["sh"] == 6 and kinds["rules"] == 3
 
 
 def test_a_target_is_added_as_the_page_says(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ MISTAKES = [
     ({"type": "bfloat16", "rule": FLOOR}, "`bfloat16` is not declared", "write `bf16`"),
     ({"type": "double", "rule": FLOOR}, "`double` is not declared", "write `f64`"),
     ({"type": "float8_e4m3fn", "rule": FLOOR}, "`float8_e4m3fn` is not declared", "write `f8e4m3fn`"),
-    ({"type": "G", "rule": FLOOR}, "`G` is not declared", "declare it, `G: float`"),
+    ({"type": "G", "rule": FLOOR}, "`G` is not declared", "declare it after `for`: `G: float`"),
     ({"rule": "x * splat(c) => splat(c) * x"}, "`c` is not declared", "`c: float` or `c: int` a number"),
 ]
 

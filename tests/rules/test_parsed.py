@@ -15,7 +15,7 @@ from coset.rules import cache, parsed, parser
 from coset.rules.syntax import RuleError
 
 ROOT = Path(__file__).resolve().parents[2]
-TESTS = [path for path in (ROOT / "tests").rglob("*.rules") if path.parent.name != "fail"]  # mistakes are not kept
+TESTS = [path for path in (ROOT / "tests").rglob("*.rules") if path.parent.name not in ("fail", "wrong")]  # mistakes are not kept
 FILES = sorted([*(ROOT / "rules/library").glob("*.rules"), *(ROOT / "dialects").glob("*/*.rules"), *TESTS])
 TEXT = "use stablehlo\nrule twice for x: F[S..]\n  x + x => x * 2\n  numerics exact\n"
 
