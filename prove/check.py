@@ -37,7 +37,7 @@ from coset.rules.syntax import RuleError
 assert combiners  # which answers what rules ask of payload functions
 FEWEST = 8  # entries for which another process is worth its start
 AGAIN, FAR = 4, 1009  # how often an entry that is not proved is drawn again, and how far the seeds are from each other
-AGAIN_SECONDS = 15.0  # s of the processor for that
+AGAIN_SECONDS = 10.0  # s of the processor for that
 EXTREMES = ("maximum", "minimum", "clamp")  # which zero they give of two is left open by the runtimes
 UNLIMITED = 1e9  # s
 GRADING = 60.0  # s of the processor, for the grades of a definition
