@@ -10,7 +10,7 @@ from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
-from coset.ir.term import Term
+from coset.ir.term import PARAMETER, Term, topological
 from coset.ir.types import TensorType, TupleType, Type
 from coset.lowering.stablehlo.dims import Introducers, introducers, needed_symbols
 
@@ -33,6 +33,7 @@ class PrintedBlock:
         self.sizes: dict[Dim, str] = {} if outer is None else dict(outer.sizes)
         self.outer = outer
         self.taken: set[str] = set() if outer is None else outer.taken
+        self.parametric: dict[Term, bool] = {} if outer is None else outer.parametric
         self.functions: list[list[str]] = [] if outer is None else outer.functions
 
     # ------------------------------------------------------------ names
@@ -56,13 +57,18 @@ class PrintedBlock:
         self.values[term] = value
 
     def find(self, term: Term) -> str | None:
-        """The SSA value of `term` here or in an outer block, or None."""
-        block: PrintedBlock | None = self
-        while block is not None:
-            if term in block.values:
-                return block.values[term]
-            block = block.outer
-        return None
+        """The SSA value of `term` here or in an outer block, or None. What is computed from parameters is of this block's: the same term
+        in an outer block is computed from those of that block."""
+        if term in self.values or self.outer is None:
+            return self.values.get(term)
+        return None if self._from_parameters(term) else self.outer.find(term)
+
+    def _from_parameters(self, term: Term) -> bool:
+        """Whether a term is computed from parameters of a block."""
+        known = self.parametric
+        for each in topological([term], known=known):
+            known[each] = each.op is PARAMETER or any(known[operand] for operand in each.operands)
+        return known[term]
 
     def value(self, term: Term) -> str:
         """The SSA value of a term that is printed."""
