@@ -16,8 +16,7 @@ from coset.ir.types import TensorType
 from coset.prove import pointwise
 from coset.prove.equal import Open, Sense, compare
 from coset.rules.judges import judge
-from coset.rules.noted import note
-from coset.rules.scalar import Undefined, number_in, scalar_constant
+from coset.rules.scalar import Undefined, note, number_in, scalar_constant
 
 Function = Callable[..., list[Term]]
 

@@ -237,6 +237,7 @@ class Denotation:
                 return operands[0]
             found = self._converted(operands[0], term.operands[0].tensor, term.tensor)
             if not floats:
+                self.reals.read(*operands)
                 self.reals.summed(found)
             return found
         if name == "clamp":
@@ -244,6 +245,8 @@ class Denotation:
             return self.scalar("minimum", [self.scalar("maximum", [x, low], term.tensor), high], term.tensor)
         if term.tensor.dtype.kind == "bool" and name in functions.BOOLS and set(kinds) == {"bool"}:
             return functions.BOOLS[name](*operands)
+        if term.tensor.dtype.kind == "bool" or term.attributes:
+            self.reals.read(*operands)
         if term.tensor.dtype.kind == "bool":
             return functions.truth(name, *operands)
         if term.attributes:
@@ -476,13 +479,15 @@ class Denotation:
         if ascending is not None and combiner in ("maximum", "minimum") and set(ascending.function.split()[1:]) <= exact_functions.IEEE:
             largest = self.folds.extreme(f"{combiner} {kind}", variables, ascending.arguments[0], self.known)
             return scalar.atom(Apply(ascending.function, (largest,)))
-        return self.folds.extreme(f"{combiner} {kind}", variables, inner, self.known)
+        found = self.folds.extreme(f"{combiner} {kind}", variables, inner, self.known)
+        self.reals.picked(found, (inner,))
+        return found
 
     def _of_reals(self, combiner: str, variables: tuple[tuple[str, Dim], ...], inner: MonomialSum) -> MonomialSum:
         """A fold whose order makes no difference: a sum, or of the reals the largest or smallest element."""
         if combiner == "add":
             found = self.folds.sum(variables, inner, self.known)
-            self.reals.summed(found)
+            self.reals.summed(found, inner)
         else:
             found = self.folds.extreme(combiner, variables, inner, self.known)
             self.reals.picked(found, (inner,))

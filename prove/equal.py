@@ -148,7 +148,8 @@ def _equal_forms(
     solver = False
     real = sense.real and left.tensor.dtype.kind == "float"  # integers wrap around, and no rounding excuses them
     if not equal(a, b, real=real, tolerance=NEAR if real else Fraction(0)) and not (not real and _by_cases(a, b, left.tensor)):
-        if not solved(a, b, real=real):
+        tame = not (poles and real and any(side.reals.is_wild(form) for side, form in zip(sides, (a, b), strict=True)))
+        if not (tame and solved(a, b, real=real)):  # to Z3 what may be infinite is a number
             raise Open(f"left is {_short(a)}; right is {_short(b)}")
         solver = True
     shown = Shown(1, solver, any(side.widths for side in sides))
@@ -156,7 +157,10 @@ def _equal_forms(
         return shown, False
     needs = [side.needed() for side in sides]
     _compare_domains(*needs, same=sense.domains)
-    return shown, any(kind == NONZERO for needed in needs for kind, _ in needed)
+    if poles and "nonfinite" not in sense.exceptions and any(side.reals.is_risky(form) for side, form in zip(sides, (a, b), strict=True)):
+        raise Open("an infinity meets another one")
+    divides = any(kind in (NONZERO, OTHER) for needed in needs for kind, _ in needed)
+    return shown, divides or any(side.reals.tells_zeros for side in sides)
 
 
 def _unstored(term: Term) -> Term:

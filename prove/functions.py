@@ -196,6 +196,7 @@ class Reals:
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
+        self.tells_zeros = False  # whether a function was met that tells the zeros apart, beside quotients
         self.table: dict[str, Callable[..., MonomialSum]] = {
             "add": scalar.add, "subtract": scalar.subtract, "multiply": scalar.multiply, "negate": scalar.negate,
             "divide": lambda a, b: scalar.multiply(a, self.inverse(b)), "power": self.power,
@@ -213,8 +214,19 @@ class Reals:
         for name in ("erf", "sine", "tan", "asin", "atan", "asinh", "atanh", "erf_inv", "round_nearest_even", "round_nearest_afz"):
             self.table[name] = self._odd(name)
 
-    def summed(self, form: MonomialSum) -> None:
-        """Hear of a form that is made otherwise and is +0 where it is 0."""
+    def summed(self, form: MonomialSum, body: MonomialSum = ZERO) -> None:
+        """Hear of a form that is made otherwise and is +0 where it is 0; of a sum of a `body`."""
+
+    def is_wild(self, form: MonomialSum) -> bool:
+        """Whether something in a form may be infinite of finite numbers."""
+        return False
+
+    def is_risky(self, form: MonomialSum) -> bool:
+        """Whether a law of the reals was used on what may be infinite, so that an infinity and a NaN may be exchanged."""
+        return False
+
+    def read(self, *forms: MonomialSum) -> None:
+        """Hear of the operands of what is no number, or no function of `table`."""
 
     def picked(self, form: MonomialSum, parts: Sequence[MonomialSum]) -> None:
         """Hear of a form that is one of several."""
@@ -224,7 +236,8 @@ class Reals:
 
     def partial(self, name: str, result: MonomialSum) -> MonomialSum:
         """The result of a function, noted where it is not defined for all numbers."""
-        if name in _PARTIAL:
+        self.tells_zeros |= name in SIGNED
+        if name in PARTIAL:
             self.domain.needs(scalar.even("of", result))
         return result
 
@@ -253,6 +266,7 @@ class Reals:
     def power(self, a: MonomialSum, b: MonomialSum) -> MonomialSum:
         """a to the power of b."""
         if b.number is None:
+            self.tells_zeros = True
             result = scalar.atom(Apply("power", (a, b)))
             self.domain.needs(result)
             return result
@@ -277,7 +291,10 @@ class Reals:
 
 
 # ... and what is not defined for all numbers, beside quotients, roots and logarithms
-_PARTIAL = frozenset({"tan", "asin", "acos", "acosh", "atanh", "erf_inv", "remainder", "lgamma", "digamma", "polygamma", "zeta"})
+PARTIAL = frozenset({"tan", "asin", "acos", "acosh", "atanh", "erf_inv", "remainder", "lgamma", "digamma", "polygamma", "zeta"})
+
+
+SIGNED = frozenset({"atan2", "digamma"})  # what tells the zeros apart
 
 
 def _power_of_one(form: MonomialSum) -> tuple[MonomialSum, Fraction] | None:

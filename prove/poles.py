@@ -3,7 +3,9 @@
 Over the reals 1 / (b - a) is -1 / (a - b). Where a and b are equal both differences are +0, so that the first is an infinity of the other
 sign than the second; and 1 / (1 / d) is d, while d * d / d is no number where d is 0. Draws see that where a divisor is 0 at small numbers,
 but 61a - 89b + 17 is not. So what may be 0 without one of its factors being an input that is 0 (a sum) keeps its reciprocal as an atom,
-of the sum as it is written; a sum that cancels is +0, the negative of one is -0.
+of the sum as it is written; a sum that cancels is +0, the negative of one is -0. Such atoms, logarithms and what has them inside may be
+infinite: where a law of the reals lets two of them meet (r - 2r is -r, a factor goes into a sum) an infinity and a NaN may be exchanged.
+That is `nonfinite` in a result, and more in the argument of a function, which may make a number of one of them.
 """
 
 from __future__ import annotations
@@ -13,13 +15,27 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from coset.prove import scalar
-from coset.prove.functions import Domain, Reals, Unprovable
-from coset.prove.scalar import Apply, Atom, Base, Fold, MonomialSum
+from coset.prove.functions import PARTIAL, SIGNED, Domain, Reals, Unprovable
+from coset.prove.scalar import ONE, ZERO, Apply, Atom, Base, Exponential, Fold, MonomialSum
 
 RECIPROCAL = "1 /"
-UNKNOWN = "the sign of a divisor's zero is not known"
-SIGNED = frozenset({"atan2"})  # what tells the zeros apart, beside a quotient
-ODD = ("erf", "sine", "tan", "asin", "atan", "asinh", "atanh", "erf_inv", "round_nearest_even", "round_nearest_afz", "sign", "cbrt")
+UNKNOWN, MEETING = "the sign of a divisor's zero is not known", "an infinity meets another one"
+PLAIN = ("add", "subtract", "multiply", "negate", "divide")  # whose results are infinite where an operand is, or NaN
+ODD = (
+    "erf",
+    "sine",
+    "tan",
+    "asin",
+    "atan",
+    "asinh",
+    "atanh",
+    "erf_inv",
+    "round_nearest_even",
+    "round_nearest_afz",
+    "sign",
+    "cbrt",
+    "exponential_minus_one",
+)
 
 
 @dataclass(frozen=True)
@@ -36,16 +52,23 @@ class PoleReals(Reals):
     def __init__(self, domain: Domain) -> None:
         super().__init__(domain)
         self._spelled: dict[MonomialSum, WrittenProduct | None] = {}  # None: in two ways, or in one that is not followed
+        self._risky: set[MonomialSum] = set()  # where two that may be infinite have cancelled
+        self._spread: set[MonomialSum] = set()  # where a factor that may be infinite went into a sum, or came out of one
+        self._wild: dict[Atom, bool] = {}
         table = self.table
-        for name in ("add", "subtract", "exponential_minus_one", "erfc"):
-            table[name] = self._noting(table[name], self._sum)
+        table["log_plus_one"] = lambda a: super(PoleReals, self).log(scalar.add(ONE, a))
+        table["add"] = lambda a, b: self._added(a, b)
+        table["subtract"] = lambda a, b: self._added(a, scalar.negate(b), b)
+        table["erfc"] = self._noting(table["erfc"], self._sum)
         table["negate"] = lambda a: self._multiplied(a, scalar.number(-1))
         table["multiply"] = self._multiplied
         table["divide"] = lambda a, b: self._multiplied(a, self.inverse(b))
-        for name in (*ODD, "tanh", "sinh"):
+        for name in (*ODD, "tanh", "sinh", "log_plus_one"):
             table[name] = self._noting(table[name], self._odd_of)
         for name in ("maximum", "minimum", "abs"):
             table[name] = self._noting(table[name], self._one_of)
+        for name in table.keys() - set(PLAIN):
+            table[name] = self._reading(table[name])
 
     @staticmethod
     def _noting(function: Callable[..., MonomialSum], note: Callable[..., None]) -> Callable[..., MonomialSum]:
@@ -56,12 +79,75 @@ class PoleReals(Reals):
 
         return noted
 
+    def _reading(self, function: Callable[..., MonomialSum]) -> Callable[..., MonomialSum]:
+        def reading(*operands: MonomialSum) -> MonomialSum:
+            self.read(*operands)
+            return function(*operands)
+
+        return reading
+
+    # ---------------------------------------------------------------- what may be infinite
+
+    def is_wild(self, form: MonomialSum) -> bool:
+        return any(self._atom_is_wild(factor) for monomial, _ in form.terms for factor, _ in monomial)
+
+    def _atom_is_wild(self, factor: Atom) -> bool:
+        if factor not in self._wild:
+            inner: tuple[MonomialSum, ...] = ()
+            own = False
+            if isinstance(factor, Apply):
+                inner, poles = factor.arguments, factor.function == RECIPROCAL or factor.function in PARTIAL
+                own = poles or (factor.function == "log" and not self.domain.surely_positive(factor.arguments[0]))
+            elif isinstance(factor, Base | Exponential | Fold):
+                inner = (factor.form if isinstance(factor, Base) else factor.exponent if isinstance(factor, Exponential) else factor.body,)
+            self._wild[factor] = own or any(map(self.is_wild, inner))
+        return self._wild[factor]
+
+    def is_risky(self, form: MonomialSum) -> bool:
+        return form in self._risky
+
+    def read(self, *forms: MonomialSum) -> None:
+        if any(form in self._risky or form in self._spread for form in forms):
+            raise Unprovable(MEETING)
+
+    def _like(self, form: MonomialSum, *parts: MonomialSum) -> None:
+        """Note that a form is made of `parts`, with what was done to them."""
+        for own in (self._risky, self._spread):
+            if any(part in own for part in parts):
+                own.add(form)
+
+    def compare(self, direction: str, a: MonomialSum, b: MonomialSum) -> MonomialSum:
+        self.read(a, b)
+        return super().compare(direction, a, b)
+
+    def _added(self, a: MonomialSum, b: MonomialSum, subtracted: MonomialSum | None = None) -> MonomialSum:
+        result = scalar.add(a, b)
+        mine = dict(a.terms)
+        both = [monomial for monomial, c in b.terms if monomial in mine and mine[monomial] * c < 0]
+        if any(self._atom_is_wild(factor) for monomial in both for factor, _ in monomial):
+            self._risky.add(result)
+        self._like(result, a, b if subtracted is None else subtracted)
+        if len(result.terms) == 1 and result.number is None and (ZERO in (a, b) or both):
+            self._whole(result, 1)  # with 0, or with what cancels, -0 is +0
+        self._sum(result)
+        return result
+
+    def _meet(self, a: MonomialSum, b: MonomialSum) -> bool:
+        """Whether what is infinite and what is 0 cancel in a product."""
+        degrees = [(factor, degree) for form in (a, b) for monomial, _ in form.terms for factor, degree in monomial]
+        signs = {(factor, degree > 0) for factor, degree in degrees if self._atom_is_wild(factor)}
+        return any((factor, not above) in signs for factor, above in signs)
+
     # ---------------------------------------------------------------- how forms are written
 
     def _note(self, form: MonomialSum, spelled: WrittenProduct | None) -> None:
         self._spelled[form] = spelled if self._spelled.get(form, spelled) == spelled else None
 
-    def summed(self, form: MonomialSum) -> None:
+    def summed(self, form: MonomialSum, body: MonomialSum = ZERO) -> None:
+        outside = (factor for monomial, _ in form.terms for factor, _ in monomial if not isinstance(factor, Fold))
+        self._like(form, body)
+        if body.terms and any(map(self._atom_is_wild, outside)):
+            self._spread.add(form)
         self._sum(form)
 
     def _sum(self, form: MonomialSum, *_: MonomialSum) -> None:
@@ -110,6 +196,12 @@ class PoleReals(Reals):
 
     def _multiplied(self, a: MonomialSum, b: MonomialSum) -> MonomialSum:
         result = scalar.multiply(a, b)
+        self._like(result, a, b)
+        if a.number is None and b.number is None:
+            if self._meet(a, b):
+                self._risky.add(result)
+            if (len(a.terms) > 1 or len(b.terms) > 1) and (self.is_wild(a) or self.is_wild(b)):
+                self._spread.add(result)
         if not result.terms or (len(result.terms) == 1 and a not in self._spelled and b not in self._spelled):
             return result
         one, other = self._written(a), self._written(b)
@@ -138,6 +230,7 @@ class PoleReals(Reals):
         self.picked(result, operands)
 
     def picked(self, form: MonomialSum, parts: Sequence[MonomialSum]) -> None:
+        self._like(form, *parts)
         noted = [part for part in parts if part in self._spelled]
         if not form.terms or form.number is not None or form in parts:
             return
@@ -154,6 +247,7 @@ class PoleReals(Reals):
     def inverse(self, a: MonomialSum) -> MonomialSum:
         if a.number == 0:
             raise Unprovable("a division by zero")
+        self.read(a)
         self.domain.needs_nonzero(a)
         if self._never_zero(a):
             return scalar.power(a, Fraction(-1))
@@ -192,6 +286,8 @@ class PoleReals(Reals):
             for _ in range(int(b.number) - 1):
                 result = self._multiplied(result, a)
             return result
+        if b.number is None and any(each in self._spelled and self._sign(each) != 1 for each in (a, b)):
+            raise Unprovable(UNKNOWN)
         return super().power(a, b)
 
     def log(self, a: MonomialSum) -> MonomialSum:
@@ -203,11 +299,15 @@ class PoleReals(Reals):
     def partial(self, name: str, result: MonomialSum) -> MonomialSum:
         found = super().partial(name, result)
         arguments = result.alone.arguments if isinstance(result.alone, Apply) else ()
+        self.read(*arguments)
         if any(argument in self._spelled and self._sign(argument) != 1 for argument in arguments):
             if name in SIGNED:
                 raise Unprovable(UNKNOWN)
             if found.terms:
                 self._note(found, None)
+        if name in SIGNED:
+            told = (scalar.atom(Apply("+0", (each,))) if each in self._spelled else each for each in arguments)
+            return scalar.atom(Apply(name, tuple(told)))
         return found
 
 

@@ -14,8 +14,7 @@ from coset.ir import dims
 from coset.ir.constants import Constant
 from coset.ir.dims import Dim, Poly
 from coset.ir.types import TensorType
-from coset.rules.noted import note
-from coset.rules.scalar import Undefined, number_in
+from coset.rules.scalar import Undefined, note, number_in
 
 
 class Undecided(Undefined):

@@ -25,8 +25,8 @@ from coset.rules.expansion import FORM, Doubt, Expansion, Reading, Unsettled, fi
 from coset.rules.lock import ASSURANCES, NAME, assure, read_lock, text_hash
 from coset.rules.meant import OWN, of_one_form, with_what_it_rests_on, written
 from coset.rules.names import collect
-from coset.rules.noted import note
 from coset.rules.rule import Rule
+from coset.rules.scalar import note
 from coset.rules.syntax import RuleError
 from coset.rules.unroll import UNROLLED, unrolled, variadic
 from coset.rules.watched import asking, noting, questioned

@@ -23,9 +23,8 @@ from coset.rules.compile import type_pattern
 from coset.rules.draft import DraftApplication, Hole, Node
 from coset.rules.equation import TypePattern
 from coset.rules.names import Names
-from coset.rules.noted import note
 from coset.rules.parts import conjuncts, parts
-from coset.rules.scalar import Undefined
+from coset.rules.scalar import Undefined, note
 from coset.rules.solving import match, solve
 from coset.rules.terms import Drafter
 from coset.rules.watched import noting

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any
 
 from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.rules.arithmetic import as_list, equal, integer, is_one, number
-from coset.rules.noted import note
-from coset.rules.scalar import Undefined
+from coset.rules.scalar import Undefined, note
 
 
 def permutation(p: Any) -> tuple[int, ...]:
@@ -61,10 +61,7 @@ def join(first: Any, second: Any) -> tuple[int, ...]:
 
 def broadcast(*shapes: Any) -> tuple[Dim, ...]:
     """The shape that numpy broadcasts all of `shapes` to."""
-    result: tuple[Dim, ...] = ()
-    for shape in shapes:
-        result = _broadcast(result, as_list(shape))
-    return result
+    return functools.reduce(_broadcast, map(as_list, shapes), ())
 
 
 def _broadcast(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Dim, ...]:
@@ -92,8 +89,7 @@ def batch_axes(a: Any, b: Any) -> tuple[int, ...]:
 
 
 def swap_last(a: Any) -> tuple[int, ...]:
-    count = len(as_list(a))
-    if count < 2:
+    if (count := len(as_list(a))) < 2:
         raise Undefined
     return (*range(count - 2), count - 1, count - 2)
 
@@ -225,10 +221,9 @@ def relocated(axes: Any, shape: Any, reshaped: Any) -> tuple[int, ...]:
 def begin_end(items: Any) -> tuple[tuple[Any, Any], ...]:
     """The first half of a list beside its second half."""
     own = as_list(items)
-    half = len(own) // 2
-    if len(own) != 2 * half:
+    if len(own) % 2:
         raise Undefined
-    return tuple(zip(own[:half], own[half:], strict=True))
+    return tuple(zip(own[: len(own) // 2], own[len(own) // 2 :], strict=True))
 
 
 def joined(items: Any) -> tuple[Any, ...]:

@@ -15,8 +15,7 @@ from coset.ir.types import DType, TensorType
 from coset.rules import constants as values
 from coset.rules import lists
 from coset.rules.arithmetic import add, arithmetic, as_list, at_most, contains, equal, exact, integer, less, nonzero, number, rounded
-from coset.rules.noted import note
-from coset.rules.scalar import Undefined
+from coset.rules.scalar import Undefined, note
 
 
 def _static(value: Any) -> bool:

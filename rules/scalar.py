@@ -14,11 +14,19 @@ import numpy as np
 from coset.ir.constants import Constant, constant_of
 from coset.ir.dims import Poly
 from coset.ir.types import DType
-from coset.rules.noted import note
 
 
 class Undefined(Exception):
     """An expression without a value: the rule does not fire."""
+
+
+NOTES: list[set[str]] = []  # who asks where a symbol is treated otherwise than some number that it may stand for, and what was said to each
+
+
+def note(what: str) -> None:
+    """Say that `what` tells a symbol from a number: other sizes may have another answer. A proof asks for this, a rewrite does not."""
+    if NOTES:
+        NOTES[-1].add(what)
 
 
 _TRAPS = [InvalidOperation, DivisionByZero, Overflow]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from coset.rules.arithmetic import ORACLES, Oracle
-from coset.rules.noted import NOTES
+from coset.rules.scalar import NOTES
 
 
 @contextmanager

@@ -22,7 +22,7 @@ def as_json(value: Any, *, indent: int | None = None) -> str:
 
 def versioned(value: Mapping[str, Any]) -> dict[str, Any]:
     """An answer with the version of its format."""
-    return {"report_version": VERSION, **value}
+    return {**value, "report_version": VERSION}
 
 
 def _finite(value: Any) -> Any:

@@ -21,7 +21,7 @@ from coset.frontends.onnx.model import import_model
 from coset.frontends.onnx.tensors import Model
 from coset.ir.errors import CosetError
 from coset.ir.held import working_folder
-from coset.job.job import Job
+from coset.job.job import Job, Progress
 from coset.job.own_ops import has_form, meant_at_once
 from coset.lowering.onnx.model import lower
 from coset.optimizing.flow import checked
@@ -75,7 +75,7 @@ class Bodies:
 
     def _searched(self, model: Model) -> Model | None:
         """The best body found, where it is predicted to be faster or has fewer nodes."""
-        flow = self._flow(replace(self._job, model=model, progress=_silent))
+        flow = self._flow(replace(self._job, model=model, progress=warnings_of(self._job.progress)))
         task = flow.read()
         with working_folder("coset-body-") as folder:
             try:
@@ -114,5 +114,6 @@ def blamed(task: Task, error: Refused) -> bool:
     return any(not comes_with_coset(Path(rule.place.file)) for rule in broken)
 
 
-def _silent(_: str) -> None:
-    pass
+def warnings_of(progress: Progress) -> Progress:
+    """Tells what a search inside warns of, and not its stages."""
+    return lambda text: progress(text) if text.startswith("warning") else None

@@ -19,7 +19,7 @@ from coset.ir.program import Program
 from coset.ir.term import INPUT, Region, Term, input_term, intern, rewritten, topological
 from coset.ir.types import TensorType
 from coset.job.job import Job
-from coset.optimizing.bodies import FEWEST, blamed
+from coset.optimizing.bodies import FEWEST, blamed, warnings_of
 from coset.optimizing.flow import checked
 from coset.optimizing.formats import Flow
 from coset.optimizing.report import Seconds
@@ -39,7 +39,7 @@ class HubBodies:
         self._flow = flow
         self._job = replace(
             job, extraction_problem=None, max_memory=None, samples=(), certified=False, measure=0, picture=None, watch=SILENT,
-            progress=lambda _: None,
+            progress=warnings_of(job.progress),
         )  # fmt: skip
         self._end = 0.0 if job.certified else job.limits.seconds
         self._known: dict[Region, Region] = {}

@@ -254,7 +254,7 @@ def test_a_wrong_torch_function_is_named(kind: type[Computed], monkeypatch: pyte
             self.lines.append(f"{store.buffer}.mul_(2).add_(1)")  # a constant alone is lost where the mean is taken off
 
     monkeypatch.setattr(KernelWriter, "store", wrong)
-    monkeypatch.setattr(lower, "read_program", lambda _: layers())
+    monkeypatch.setattr(lower, "read_program", lambda _, **__: layers())
     monkeypatch.setattr(Lowering, "opened", staticmethod(loaded))
     monkeypatch.setattr(lower, "within", lambda work, _, say: work(SimpleNamespace(say=say)))  # what is wrong is seen in one process only
     out = tmp_path / "out"

@@ -18,6 +18,7 @@ from coset.ir.term import CONSTANT, constant, input_term, make
 from coset.ir.types import F16, F32, F64, I32, DType, tensor
 from coset.job.phases import COMPOSITE
 from coset.rules.elaborate import rules_of
+from coset.rules.elaborated import comes_with_coset
 from coset.rules.equation import RuleTypeError
 from coset.rules.format import format_text
 from coset.rules.functions import FUNCTIONS
@@ -124,7 +125,8 @@ def test_a_rule_is_one_text_entry(tmp_path: Path) -> None:
     (rule,) = rules.family("mine")
     assert str(rule) == "mine: stablehlo.tanh(stablehlo.negate(x)) => stablehlo.negate(stablehlo.tanh(x))"
     assert rule.assurance == "assumed"
-    assert {r.assurance for r in load().rules} <= {"proved", "bounded", "tested"}
+    ours = [r for r in load().rules if comes_with_coset(Path(r.place.file))]  # other tests define ops of their own
+    assert ours and {r.assurance for r in ours} <= {"proved", "bounded", "tested"}
 
 
 def test_indices_are_preorder() -> None:
