@@ -45,7 +45,8 @@ SECONDS = 10.0  # of the processor
 MOST_FACTORS = 4  # of a product (docs/numerics.md, C: k)
 FAR = 2.0**16  # of a number from 1 (the same, h)
 PRODUCTS = ("stablehlo.multiply", "stablehlo.dot_general", "stablehlo.convolution")
-TELLING = frozenset({"stablehlo.divide", "stablehlo.rsqrt", "stablehlo.power", "stablehlo.atan2", "chlo.digamma"})  # the zeros apart
+_POLES = "stablehlo.divide stablehlo.rsqrt stablehlo.power stablehlo.log stablehlo.log_plus_one stablehlo.tan stablehlo.atan2 chlo.atanh"
+POLES = frozenset(f"{_POLES} chlo.digamma chlo.lgamma chlo.polygamma chlo.zeta chlo.erf_inv".split())  # or what tells the zeros apart
 SIMPLE = "add subtract multiply negate abs maximum minimum clamp select compare and or not convert"
 ALGEBRA = frozenset(f"stablehlo.{name}" for name in SIMPLE.split())
 
@@ -83,7 +84,7 @@ def by_forms(before: Program, after: Program, numerics: str, seconds: float) -> 
     if numerics != "reassociates":
         return _compared(goals, Sense(True, exceptions=frozenset(EXCEPTIONS), rounds=False), time)
     opened = list(topological(expanded(terms, keep=lambda _: False)))
-    if _is_moderate(opened) and not any(term.op.name in TELLING for term in opened):
+    if _is_moderate(opened) and not any(term.op.name in POLES for term in opened):
         found = _compared(goals, Sense(True, True, opaque=_functions(opened)), time.share(1 / 2))
         if found is not None and _keep_promise(goals, numerics, few=True):
             return found

@@ -420,7 +420,7 @@ def test_values_of_types_that_numpy_has_not_are_compared(kind: int, tmp_path: Pa
 def test_an_identity_of_polynomials_says_nothing_of_what_is_no_number(
     first: str, second: str, dtype: str, answer: str, tmp_path: Path
 ) -> None:
-    """x - x is no number where x is none. In f16 squares overflow where products do not: losing that is allowed, and what is stored is light."""
+    """x - x is no number where x is none. In f16 squares overflow where products do not, which may be lost: what is stored is light."""
     paths = tmp_path / "one.onnx", tmp_path / "other.onnx"
     for path, body in zip(paths, (first, second), strict=True):
         onnx.save(
