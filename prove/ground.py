@@ -12,10 +12,10 @@ from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate
 from coset.ir.op import Array
 from coset.ir.term import Term, input_term, make
-from coset.ir.types import TensorType, TupleType
-from coset.prove.promise import difference_of
-from coset.prove.sample import results, sides
-from coset.prove.values import fits
+from coset.ir.types import TensorType, TupleType, dtype_of
+from coset.prove.promise import Difference, difference_of
+from coset.prove.sample import promised_difference, results, sides
+from coset.prove.values import NONFINITE, fits
 from coset.rules import syntax
 from coset.rules.compile import type_pattern
 from coset.rules.definition import Definition, evaluate_defined, expand
@@ -79,6 +79,7 @@ def _compared(name: str, numerics: Numerics, pair: tuple[Term, Term], inputs: di
             with np.errstate(all="ignore"):
                 left, right = (np.asarray(value) for value in evaluate(part, inputs, fallback=evaluate_defined))
                 difference = difference_of(numerics, left, right, part, inputs)
+                difference = difference or promised_difference(numerics, part, inputs, (left, right), NONFINITE)
                 if difference is not None:
                     message = f"`{name}` fails its test: the left side is {_text(left)}, the right side {_text(right)}"
                     return RuleError(message, place=ground.place, help=_where(difference))
@@ -99,10 +100,20 @@ def _expected(
     assert isinstance(type, TensorType)
     wanted = array(written, type.dtype)
     binding = replace(numerics, word="reassociates") if numerics.word == "lossy" else numerics  # whose sides may differ, not its result
-    difference = difference_of(binding, wanted, found, part, inputs)
+    difference = difference_of(binding, wanted, found, part, inputs) or _not_finite_alike(wanted, found)
     if difference is None:
         return None
     return RuleError(f"`{name}` gives {_text(found)}, its test says {_text(wanted)}", place=written.place, help=_where(difference))
+
+
+def _not_finite_alike(wanted: Array, found: Array) -> Difference | None:
+    """Where one of two floats is infinite or no number and the other is not just that."""
+    if dtype_of(wanted.dtype).kind != "float":
+        return None
+    a, b = (each.astype(np.float64) for each in (wanted, found))
+    apart = ~(np.isfinite(a) & np.isfinite(b)) & ~((a == b) | (np.isnan(a) & np.isnan(b)))
+    where = np.argwhere(apart)
+    return (tuple(int(i) for i in where[0]), "one of them is not finite") if len(where) else None
 
 
 def _broken_definition(definition: Definition, ground: syntax.Ground) -> RuleError | None:
