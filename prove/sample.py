@@ -86,7 +86,8 @@ def test_rule(rule: Rule, seed: int, cases: int) -> TestOutcome:
     """
     own = f"{seed}:{rule.left} => {rule.right}"
     search = InstanceSearch(random.Random(own), dtypes=DTYPES, firing=True, watch=look, further=types_told(rule, ()))
-    generator = np.random.default_rng(list(hashlib.blake2b(own.encode(), digest_size=16).digest()))
+    digest = list(hashlib.blake2b(own.encode(), digest_size=16).digest())
+    generator, apart = np.random.default_rng(digest), np.random.default_rng([*digest, 1])  # `apart`: other draws stay as they are
     done, left, idle = 0, 2 * cases, 0
     kinds = kinds_of(rule.numerics)
     counted, rows, stated, highest = _counts(rule), shapeless(rule), sizes(rule), highest_rank(rule, HIGH)
@@ -123,7 +124,7 @@ def test_rule(rule: Rule, seed: int, cases: int) -> TestOutcome:
             for kind in (GRID, RANGE, WHOLE) if search.row else kinds if every else drawing.sample(kinds, SOME):
                 for _ in range(REPEATS if kind in PLAIN and _small(instance, FEW) else 1):
                     look()
-                    found = situation.compared(kind, generator)
+                    found = situation.compared(kind, apart if kind == WHOLE else generator)
                     if found is not None:
                         return TestOutcome(rule.name, done + 1, found)
                 done += 1
