@@ -190,6 +190,9 @@ def conversion(form: MonomialSum) -> Apply | None:
 
 # ---------------------------------------------------------------- the reals
 
+# functions with f(-x) = -f(x) that have no form of their own
+ODD = ("erf", "sine", "tan", "asin", "atan", "asinh", "atanh", "erf_inv", "round_nearest_even", "round_nearest_afz")
+
 
 class Reals:
     """Functions over the reals; roots, logarithms and reciprocals note where they are defined in `domain`."""
@@ -211,7 +214,7 @@ class Reals:
             "cosh": lambda a: scalar.scale(scalar.add(scalar.exponential(a), scalar.exponential(scalar.negate(a))), _HALF),
             "erfc": lambda a: scalar.subtract(ONE, scalar.odd("erf", a)), "cosine": lambda a: scalar.even("cosine", a),
         }  # fmt: skip
-        for name in ("erf", "sine", "tan", "asin", "atan", "asinh", "atanh", "erf_inv", "round_nearest_even", "round_nearest_afz"):
+        for name in ODD:
             self.table[name] = self._odd(name)
 
     def summed(self, form: MonomialSum, body: MonomialSum = ZERO) -> None:

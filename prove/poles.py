@@ -15,27 +15,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from coset.prove import scalar
-from coset.prove.functions import PARTIAL, SIGNED, Domain, Reals, Unprovable
+from coset.prove.functions import ODD, PARTIAL, SIGNED, Domain, Reals, Unprovable
 from coset.prove.scalar import ONE, ZERO, Apply, Atom, Base, Exponential, Fold, MonomialSum
 
 RECIPROCAL = "1 /"
 UNKNOWN, MEETING = "the sign of a divisor's zero is not known", "an infinity meets another one"
+ODD_TOO = ("sign", "cbrt", "tanh", "sinh", "log_plus_one", "exponential_minus_one")  # 0 where their argument is, with its sign
 PLAIN = ("add", "subtract", "multiply", "negate", "divide")  # whose results are infinite where an operand is, or NaN
-ODD = (
-    "erf",
-    "sine",
-    "tan",
-    "asin",
-    "atan",
-    "asinh",
-    "atanh",
-    "erf_inv",
-    "round_nearest_even",
-    "round_nearest_afz",
-    "sign",
-    "cbrt",
-    "exponential_minus_one",
-)
 
 
 @dataclass(frozen=True)
@@ -63,7 +49,7 @@ class PoleReals(Reals):
         table["negate"] = lambda a: self._multiplied(a, scalar.number(-1))
         table["multiply"] = self._multiplied
         table["divide"] = lambda a, b: self._multiplied(a, self.inverse(b))
-        for name in (*ODD, "tanh", "sinh", "log_plus_one"):
+        for name in (*ODD, *ODD_TOO):
             table[name] = self._noting(table[name], self._odd_of)
         for name in ("maximum", "minimum", "abs"):
             table[name] = self._noting(table[name], self._one_of)

@@ -76,12 +76,13 @@ class Bodies:
     def _searched(self, model: Model) -> Model | None:
         """The best body found, where it is predicted to be faster or has fewer nodes."""
         flow = self._flow(replace(self._job, model=model, progress=warnings_of(self._job.progress)))
-        task = flow.read()
+        task: Task | None = None
         with working_folder("coset-body-") as folder:
             try:
+                task = flow.read()
                 found = checked(task, flow, folder / "body.onnx", folder, Seconds())
             except Refused as error:
-                if blamed(task, error):
+                if task is None or blamed(task, error):  # reading is refused where a body inside it is, for a rule of the user's
                     self.refused = self.refused or error
                 raise
         made = lower(found.made.program)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 
 from coset.comparing.refused import Refused
 from coset.dialects.hub.region_terms import is_closed
@@ -116,7 +115,7 @@ def _constants(term: Term) -> list[dict[Term, Term]]:
 
 def _with(region: Region, known: Mapping[Term, Term]) -> Region:
     """The body with constants in the places of parameters, but where a parameter itself is a result."""
-    kept = set(chain(region.results)) & set(known)
+    kept = known.keys() & set(region.results)
     results = tuple(
         result if result in kept else rewritten([result], lambda term: known.get(term, term))[0] for result in region.results
     )  # fmt: skip

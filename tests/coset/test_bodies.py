@@ -102,14 +102,20 @@ def test_what_would_hold_a_search_up_is_left_out_of_a_certified_job(tmp_path: Pa
     assert ops(onnx.load(out).graph).count("Neg") == 2
 
 
-def test_a_false_rule_does_not_change_a_body(tmp_path: Path) -> None:
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_false_rule_does_not_change_a_body(tmp_path: Path, nested: bool) -> None:
     """A body that is entered on no drawn input is compared by itself: what differs is not handed out."""
     path = tmp_path / "planted.rules"
     path.write_text(PLANTED)
     save_lock(tmp_path / NAME, {"planted": Locked(text_hash(rule_of(path).text), "proved", "normal forms, 8 instances of symbolic sizes")})
+    inner = "ta = Tanh(x) tr = Tanh(ta)"
+    if nested:
+        other = "else_branch = v () => (float[3, 4] vr) { vr = Exp(x) }"
+        branches = f"then_branch = u () => (float[3, 4] ur) {{ {inner.replace('tr', 'ur')} }}, {other}"
+        inner = f"tr = If (c) <{branches}>"
     never = f"""{HEAD} g (float[3, 4] x) => (float[3, 4] y) <float far = {{3e38}}> {{
       m = ReduceMax <keepdims = 0> (x) s = Sin(m) c = Greater(s, far)
-      y = If (c) <then_branch = t () => (float[3, 4] tr) {{ ta = Tanh(x) tr = Tanh(ta) }},
+      y = If (c) <then_branch = t () => (float[3, 4] tr) {{ {inner} }},
                   else_branch = e () => (float[3, 4] er) {{ er = Neg(x) }}>
     }}"""
     FEEDS[never] = [{"x": X}]
