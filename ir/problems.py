@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from coset.ir.errors import CosetError
@@ -32,9 +32,11 @@ class WrongFile(CosetError):
         return "\n".join([*shown[:MOST_SHOWN], *([count] if self.others else [])])
 
 
-def refusal(problems: Iterable[FileProblem]) -> WrongFile:
-    """One error of all `problems`, of which there are some, in the order of their lines."""
-    ordered = sorted(dict.fromkeys(problems), key=lambda problem: (problem.place.file, problem.place.line, problem.place.column))
+def refusal(problems: Iterable[FileProblem], files: Sequence[str] = ()) -> WrongFile:
+    """One error of all `problems`, of which there are some, in the order of their lines; of several `files`, in that of the files."""
+    order = {file: index for index, file in enumerate(files)}
+    places = {each: (order.get(each.place.file, len(order)), each.place.file, each.place.line, each.place.column) for each in problems}
+    ordered = sorted(places, key=places.__getitem__)
     error = WrongFile(ordered[0].message, place=ordered[0].place, help=ordered[0].help)
     error.others = tuple(ordered[1:])
     return error

@@ -40,7 +40,8 @@ def read_target(path: Path, name: str) -> Target:
     reader = _Reader(document, problems)
     found = reader.target(name)
     if problems:
-        raise refusal([*problems, *misspelt_ops(document)])
+        named_first = [str(file.path) for file in reversed(document.files)]
+        raise refusal([*problems, *misspelt_ops(document)], named_first)
     return found
 
 
@@ -67,7 +68,7 @@ class _Reader(NumberReader):
         dialect = self._dialect()
         for kernel, what in (("host", "numbers of the host"), ("convert", "what `casts` cast")):
             if kernel not in self.document.sections["kernels"] and (kernel == "host" or self.document.sections["casts"]):
-                self.missing("kernels", f"`kernels.{kernel}`", f"add it to [kernels]: what it costs to compute {what}")
+                self.missing("kernels", kernel, f"add it to [kernels]: what it costs to compute {what}")
         kernels = {key: self.kernel(entry) for key, entry in self.document.sections["kernels"].items()}
         for section, make in (("launches", self.launch), ("rates", self.rates), ("curves", self.curve), ("dtypes", self.dtypes)):
             for key in self.document.sections[section]:
@@ -125,7 +126,7 @@ class _Reader(NumberReader):
         whole = self.document.whole
         for key in ("title", "dialect"):
             if key not in whole:
-                self.missing("", f"`{key}`", f'add {key} = ".." at the top')
+                self.missing("", key, f'add {key} = ".." at the top')
         dialect = self.text(whole["dialect"]) if "dialect" in whole else None
         if dialect is not None and dialect not in DIALECTS:
             listed = f"what is written is one of: {', '.join(DIALECTS)}"
@@ -147,7 +148,7 @@ class _Reader(NumberReader):
         elif whole["dialect"].value != dialect:
             self.wrong(entry, f"`{name}` takes {whole['dialect'].value}, and this target {dialect}", "both must read one program")
         if "transfer" not in self.document.sections["kernels"]:
-            self.missing("kernels", "`kernels.transfer`", "add it to [kernels]: what it costs to move a value to the host")
+            self.missing("kernels", "transfer", "add it to [kernels]: what it costs to move a value to the host")
         return own_document(name).file.path.stem if whole is not None else None
 
     # ------------------------------------------------------------ legality
@@ -186,7 +187,7 @@ class _Reader(NumberReader):
         """The form of ops of the dialect that have none of their own."""
         given = [legal["default"] for legal in self.document.legal if "default" in legal]
         if not given:
-            self.missing("legal", "`legal.default`", "add it to [legal]: the kernel of ops of the dialect that have no form of their own")
+            self.missing("legal", "default", "add it to [legal]: the kernel of ops of the dialect that have no form of their own")
             return Form("")
         return Form(self.kernel_name(given[-1]) or "")
 

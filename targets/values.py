@@ -21,6 +21,7 @@ class DocumentValues:
     document: Document
     problems: list[FileProblem]
     used: set[tuple[str, str]] = field(default_factory=set)  # entries that something names: section and name
+    absent: set[tuple[str, str]] = field(default_factory=set)  # entries of which it is said that they are missing
 
     def top(self, section: str = "") -> Entry:
         """The beginning of the file, or of one of its tables."""
@@ -33,10 +34,12 @@ class DocumentValues:
         """Enter a problem."""
         self.problems.append(FileProblem(f"`{entry.name}`: {what}" if entry.keys else what, entry.place, help))
 
-    def missing(self, section: str, what: str, help: str) -> None:
-        """Enter that something is missing at the top or in a `section`; nothing if it may stand in a base that could not be read."""
+    def missing(self, section: str, name: str, help: str) -> None:
+        """Enter that an entry is missing at the top or in a `section`; nothing if it may stand in a base that could not be read."""
         if self.document.whole_base:
             place = self.top(section).place
+            self.absent.add((section, name))
+            what = f"`{section}.{name}`" if section else f"`{name}`"
             self.problems.append(FileProblem(f"{what} is missing", place if place.line else replace(place, line=1, column=1), help))
 
     def named_entry(self, entry: Entry, section: str, name: str) -> bool:
@@ -45,7 +48,7 @@ class DocumentValues:
         self.used.add((section, name if name in known else likely(name, known) or name))
         if name in known:
             return True
-        if self.document.is_known_not(name):
+        if self.document.is_known_not(name) and (section, name) not in self.absent:
             help = f"[{section}] has: {', '.join(known) or 'none'}"
             self.unknown(entry, f"there is no {section.removesuffix('s')} `{name}`", name, list(known), help)
         return False

@@ -208,6 +208,13 @@ def test_a_mistake_is_said_with_its_place(name: str, tmp_path: Path, capsys: pyt
     assert message in capsys.readouterr().err
 
 
+def test_what_a_base_of_ours_names_is_missing_once(tmp_path: Path) -> None:
+    """The base `hub` names the kernel `host`; that the user's file has none is the only mistake."""
+    with pytest.raises(WrongFile) as caught:
+        get_target(written(tmp_path, MISTAKES["no_host"][0]))
+    assert not caught.value.others
+
+
 def test_a_place_is_not_found_in_a_text() -> None:
     """Lines of a text that look like keys are none, items of a list are counted; what is not there has the line of what is around it."""
     text = 'notes = """\nkernels = 1\n[kernels]\n"""\n[kernels]\nadd = 1\n'
@@ -223,7 +230,7 @@ def test_mistakes_of_a_base_of_the_users_are_said_with_those_of_the_file(tmp_pat
         get_target(second)
     error = caught.value
     places = [error.place, *(each.place for each in error.others)]
-    assert [(place.file, place.line) for place in places if place] == [(str(first), 15), (str(first), 23), (str(second), 2)]
+    assert [(place.file, place.line) for place in places if place] == [(str(second), 2), (str(first), 15), (str(first), 23)]
     assert str(error).count("help: ") == 3 and str(error).endswith("3 mistakes") and str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
