@@ -91,7 +91,7 @@ def _exactly(
     alike = _stored_alike(a, b, sides[0].tensor.dtype)
     if "masked" in numerics.exceptions and _masks(sides):
         alike = alike | ~np.isfinite(a) | ~np.isfinite(b)
-    return _unlike(numerics, one, other, alike, plain=plain)
+    return _unlike(numerics, one, other, alike, dtype=sides[0].tensor.dtype, plain=plain)
 
 
 def _real(numerics: Numerics) -> bool:
@@ -114,7 +114,14 @@ def _masks(sides: tuple[Term, Term]) -> bool:
     return any(term.op is CONSTANT and not is_finite(term.attribute("value")) for term in terms)
 
 
-def _unlike(numerics: Numerics, one: ExactValues, other: ExactValues, alike: Array, *, plain: bool) -> Difference | None:
+def _infinity(dtype: DType) -> str:
+    """What an infinity of the exact evaluation is to a float type, which may have none."""
+    with np.errstate(all="ignore"):
+        stored = np.asarray(cast(np.asarray(np.inf), dtype)).astype(np.float64)
+    return "an infinity" if np.isinf(stored) else f"an infinity, which {dtype} cannot store,"
+
+
+def _unlike(numerics: Numerics, one: ExactValues, other: ExactValues, alike: Array, *, dtype: DType, plain: bool) -> Difference | None:
     """Where one side is finite and the other not, or they are no numbers of two kinds, unless `alike`: stored as one, or masked."""
     a, b = one.value, other.value
     mixed = (np.isfinite(a) != np.isfinite(b)) & ~alike & _sure(one, other, plain=plain)
@@ -122,7 +129,7 @@ def _unlike(numerics: Numerics, one: ExactValues, other: ExactValues, alike: Arr
     if broken is not None or not plain:
         return broken
     turned = np.isinf(a) & np.isinf(b) & (a != b) & ~alike
-    broken = _first(turned, "an infinity changes its sign")
+    broken = _first(turned, f"{_infinity(dtype)} changes its sign")
     if broken is None and "nonfinite" not in numerics.exceptions:
         broken = _first(
             (np.isnan(a) != np.isnan(b)) & ~np.isfinite(a) & ~np.isfinite(b) & ~alike, "an infinity becomes a NaN, or a NaN an infinity"

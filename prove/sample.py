@@ -344,7 +344,7 @@ def thresholds_of(pair: tuple[Term, Term]) -> tuple[float, ...]:
 def _ties(pair: tuple[Term, Term]) -> Iterator[float]:
     """Numbers that two conversions one after the other round to another one than the last alone: just beside the middle between two
     numbers of the coarser type, where the finer type of the first does not tell them from it."""
-    terms = topological(expanded(pair, keep=lambda _: False))
+    terms = list(topological(expanded(pair, keep=lambda _: False)))
     floats = {t.tensor.dtype for t in terms if isinstance(t.type, TensorType) and t.tensor.dtype.kind == "float"}
     digits = sorted({bits(dtype) for dtype in floats})
     wide = {t.tensor.dtype.bits for t in terms if isinstance(t.type, TensorType) and t.tensor.dtype.kind in ("int", "uint")}

@@ -19,7 +19,7 @@ from coset.prove.promise import difference_of
 from coset.prove.sample import test_rule as try_rule
 from coset.prove.verdict import write_lock
 from coset.rules.equation import Numerics
-from coset.rules.library import DEFAULT, load
+from coset.rules.library import DEFAULT, check_files, load
 from coset.rules.lock import NAME, entry_of, read_lock
 
 assert coset.dialects
@@ -100,6 +100,16 @@ def test_the_lock_file_is_up_to_date() -> None:
 def test_the_same_seed_draws_the_same_cases() -> None:
     rule = load().family("matmul_assoc")[0]
     assert try_rule(rule, 3, 10) == try_rule(rule, 3, 10)
+
+
+@pytest.mark.parametrize("name", ["rounded_twice", "integer_rounded_twice"])
+def test_numbers_beside_the_middle_of_two_are_always_drawn(name: str) -> None:
+    """Whatever the seed: few numbers of a type are rounded to another one by two conversions than by one."""
+    rules, _ = check_files([Path(__file__).parent / "promise_fails.rules"])
+    (rule,) = (rule for rule in rules.rules if rule.family == name)
+    for seed in range(8):
+        outcome = try_rule(rule, seed, 12)
+        assert outcome.counterexample is not None and outcome.cases <= 40, seed
 
 
 def test_strings_are_compared_as_they_are() -> None:
