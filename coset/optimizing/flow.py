@@ -78,7 +78,7 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
 
 
 @dataclass(frozen=True)
-class _Checked:
+class CheckedProgram:
     """What was made of a task without the rules that broke it, as the comparison judged it. `left_out` are the entries of these rules."""
 
     task: Task
@@ -88,7 +88,7 @@ class _Checked:
     left_out: list[dict[str, str]]
 
 
-def checked(task: Task, flow: Flow, path: Path, folder: Path, spent: Seconds) -> _Checked:
+def checked(task: Task, flow: Flow, path: Path, folder: Path, spent: Seconds) -> CheckedProgram:
     """The cheapest program found that is equal to the original, written to `path`. What breaks it is left out, a few entries at most.
 
     Raises:
@@ -104,7 +104,7 @@ def checked(task: Task, flow: Flow, path: Path, folder: Path, spent: Seconds) ->
         judged = within(judging, task.job.check_seconds, say=progress, memory=_most_memory(task))
         spent = spent.more(made.seconds, time.perf_counter() - begun)
         if not judged.breaks:
-            return _Checked(task, made, judged, spent, left_out)
+            return CheckedProgram(task, made, judged, spent, left_out)
         left_out.append({"rule": judged.breaks, "problem": str(judged.check.worst)})
         task = _without(task, judged.breaks)
 

@@ -5,47 +5,33 @@ A body is compared with its original on inputs of its own. What is the same cons
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
-from coset.comparing.refused import Refused
 from coset.dialects.hub.region_terms import is_closed
-from coset.egraph.growth import SILENT
-from coset.ir.errors import CosetError
-from coset.ir.held import working_folder
 from coset.ir.program import Program
 from coset.ir.term import INPUT, Region, Term, input_term, intern, rewritten, topological
 from coset.ir.types import TensorType
 from coset.job.job import Job
-from coset.optimizing.bodies import FEWEST, blamed, warnings_of
-from coset.optimizing.flow import checked
+from coset.optimizing.body_search import FEWEST, BodySearch
 from coset.optimizing.formats import Flow
-from coset.optimizing.report import Seconds
 from coset.searching.inside import Inside
 
 BRANCHES = ("stablehlo.if", "stablehlo.case")
 LOOP = "stablehlo.while"
 
 
-class HubBodies:
-    """The bodies of one program, equal ones looked at once. `told` are those that are better now. All searches together take about as long
-    as the job's own may: what comes then stays. `flow` gives what is done for a body."""
+class HubBodies(BodySearch):
+    """The bodies of one StableHLO program, equal ones looked at once; what comes when the time is up stays. `flow` gives what is done for
+    a body."""
 
     def __init__(self, job: Job, flow: Callable[[Job, Program], Flow]) -> None:
-        self.told: list[Inside] = []
-        self.refused: Refused | None = None
+        super().__init__(job)
         self._flow = flow
-        self._job = replace(
-            job, extraction_problem=None, max_memory=None, samples=(), certified=False, measure=0, picture=None, watch=SILENT,
-            progress=warnings_of(job.progress),
-        )  # fmt: skip
-        self._end = 0.0 if job.certified else job.limits.seconds
         self._known: dict[Region, Region] = {}
 
     def of(self, roots: Sequence[Term]) -> tuple[Term, ...]:
         """`roots` with better bodies; `refused` says which rule of the user's breaks one, if one does."""
-        return rewritten(roots, self._changed) if self._end > 0 else tuple(roots)
+        return rewritten(roots, self._changed) if self.left > 0 else tuple(roots)
 
     def _changed(self, term: Term) -> Term:
         if term.op.name not in (*BRANCHES, LOOP):
@@ -57,12 +43,10 @@ class HubBodies:
         if known:
             region = _with(region, known)
         if region not in self._known:
-            started = time.perf_counter()
-            try:
-                self._known[region] = self._searched(region, term.op.name) if self._end > 0 else region
-            except CosetError:  # it is no program of its own
-                self._known[region] = region
-            self._end -= time.perf_counter() - started
+            self._known[region] = region
+            if self.left > 0:
+                with self.spending(f"of {term.op.name}"):
+                    self._known[region] = self._searched(region, term.op.name)
         return self._known[region]
 
     def _searched(self, region: Region, name: str) -> Region:
@@ -81,21 +65,14 @@ class HubBodies:
             return Region(region.parameters, named)
 
         program = Program(inputs, tuple((f"y{number}", root) for number, root in enumerate(roots)))
-        flow = self._flow(self._job, program)
+        flow = self._flow(self.job(), program)
         if sum(flow.ops(program).values()) < FEWEST:
             return again(roots)
-        task = flow.read()
-        with working_folder("coset-body-") as folder:
-            try:
-                found = checked(task, flow, folder / flow.attempt, folder, Seconds())
-            except Refused as error:
-                if blamed(task, error):
-                    self.refused = self.refused or error
-                raise
-        before, after = (sum(flow.ops(each).values()) for each in (program, found.made.program))
-        if after < before or found.made.solved.cost < found.made.solved.input_cost:
-            self.told.append(Inside(f"of {name}", before, after, list(found.made.usage), body=True))
-            roots = tuple(root for _, root in found.made.program.outputs)
+        found = self.best(flow).made
+        before, after = (sum(flow.ops(each).values()) for each in (program, found.program))
+        if after < before or found.solved.cost < found.solved.input_cost:
+            self.told.append(Inside(f"of {name}", before, after, list(found.usage), body=True))
+            roots = tuple(root for _, root in found.program.outputs)
         return again(roots)
 
 
