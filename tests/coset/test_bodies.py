@@ -22,7 +22,10 @@ from coset.ir.constants import constant_of
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, get, input_term, make, topological
 from coset.ir.types import BOOL, F32, I32, tensor
+from coset.job.job import Job
+from coset.job.machine import find_target
 from coset.lowering.stablehlo.module import write_stablehlo
+from coset.optimizing import body_search
 from coset.rules.lock import NAME, Locked, save_lock, text_hash
 from tests.coset.test_planted_rule import PLANTED, rule_of
 
@@ -172,3 +175,19 @@ def test_a_false_rule_does_not_change_a_body_of_stablehlo(tmp_path: Path) -> Non
     save_lock(tmp_path / NAME, {"planted": Locked(text_hash(rule_of(path).text), "proved", "normal forms, 8 instances of symbolic sizes")})
     with pytest.raises(Refused, match="rule `planted` breaks the program"):
         coset.optimize(module(tmp_path), target="stablehlo", limits=LIMITS, rules=[path], only_rules=["planted"])
+
+
+def test_the_time_of_a_body_in_a_body_is_taken_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look at the clock is a second later. What is inside a search has what is left then, and a body that is none costs its time."""
+    seconds = iter(range(100))
+    monkeypatch.setattr(body_search.time, "perf_counter", lambda: float(next(seconds)))
+    said: list[str] = []
+    job = Job(None, find_target("cpu-onnxruntime"), "exact", coset.Limits(seconds=50), (), {}, said.append)
+    search = body_search.BodySearch(job)
+    with search.spending("outer"):  # 0
+        with search.spending("inner"):
+            assert search.job().limits.seconds == 49  # 1
+            raise coset.CosetError("it draws numbers")
+        assert search.left == 48  # 2
+    assert search.left == 47  # 3
+    assert said == ["body `inner` is not searched: it draws numbers"]
