@@ -15,6 +15,11 @@ def test_the_tutorial_runs(tmp_path: Path) -> None:
     assert kinds["sh"] == 6 and kinds["rules"] == 3
 
 
+def test_the_small_model_of_the_concepts_is_as_the_page_says(tmp_path: Path) -> None:
+    kinds = run_page("concepts.md", tmp_path)
+    assert kinds["sh"] == 4 and kinds["prints"] == 4
+
+
 def test_a_target_is_added_as_the_page_says(tmp_path: Path) -> None:
     kinds = run_page("adding-a-target.md", tmp_path)
     assert kinds["sh"] == 11 and kinds["toml"] == 5
