@@ -7,14 +7,20 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from coset.backends.onnxruntime import Session
 from coset.comparing.feeds import Feed, Sample, cases
 from coset.comparing.reference import is_stablehlo
 from coset.comparing.samples import with_samples
 from coset.comparing.sizes import bindings
-from coset.comparing.timing import Program, Protocol, Timing, measure
+from coset.comparing.timing import Program as TimedCall
+from coset.comparing.timing import Protocol, Timing, measure, ratio
 from coset.frontends.onnx.model import import_model
+from coset.ir.dims import alone
 from coset.ir.errors import CosetError
+from coset.ir.program import Program
+from coset.ir.types import TensorType
 from coset.optimizing.running import stored
 from coset.targets.running import Running
 
@@ -22,9 +28,12 @@ from coset.targets.running import Running
 def bench(
     models: Sequence[str], *, rounds: int, dims: Mapping[str, int], samples: Sequence[Sample] = (),
     progress: Callable[[str], None] = lambda _: None,
-) -> list[dict[str, Any]]:  # fmt: skip
+) -> dict[str, Any]:  # fmt: skip
     """Time each model with ONNX Runtime's optimizer off and on (its full level), and with the options that it carries where it carries
     some, on the same inputs: the first of the samples, or drawn ones.
+
+    Returns `variants` (one row each, in ms, with its time over that of the first and the 95 % interval of this ratio), `sizes` of the
+    free dims that were used, and `noise`: the middle half of the blocks of one variant spans so much of its median, at the worst variant.
 
     Raises:
         CosetError: a model cannot be read or run, is given twice, or does not run on the inputs of the first.
@@ -36,12 +45,28 @@ def bench(
     for model in filter(is_stablehlo, models):
         raise CosetError(f"`{model}` is StableHLO, and it is ONNX Runtime that is timed", help="coset optimize MODEL.mlir -o MODEL.onnx")
     feed = working_feed(models[0], dims, samples)
-    variants: dict[str, Program] = {}
+    used = sizes_of(import_model(models[0]), feed)
+    progress(f"sizes: {', '.join(f'{name} = {size}' for name, size in used.items()) or 'no dim is free'}")
+    variants: dict[str, TimedCall] = {}
     for model in models:
         for name, options in _variants(model, progress).items():
             progress(f"loading {model}, optimizer {name}")
             variants[f"{model} ({name})"] = partial(_running(model, options, feed, models[0]).run, feed)
-    return [summary(name, timing) for name, timing in measure(variants, Protocol(rounds)).items()]
+    found = measure(variants, Protocol(rounds))
+    first = next(iter(found.values()))
+    rows = [summary(name, timing, first) for name, timing in found.items()]
+    return {"variants": rows, "sizes": used, "noise": max(timing.spread for timing in found.values())}
+
+
+def sizes_of(program: Program, feed: Feed) -> dict[str, int]:
+    """The number that each free dim has where `feed` is given: of those that stand alone in the type of an input."""
+    found: dict[str, int] = {}
+    for term in program.inputs:
+        given = feed.get(str(term.attribute("name")))
+        if isinstance(term.type, TensorType) and term.type.shape is not None and isinstance(given, np.ndarray):
+            names = (alone(dim) for dim in term.type.dims)
+            found |= {name: size for name, size in zip(names, given.shape, strict=True) if name is not None}
+    return found
 
 
 def _variants(model: str, progress: Callable[[str], None]) -> dict[str, Running]:
@@ -67,9 +92,13 @@ def _running(model: str, options: Running, feed: Feed, first: str) -> Session:
     return session
 
 
-def summary(name: str, timing: Timing) -> dict[str, Any]:
-    """Median over the medians of the blocks and fastest call, ms, and the number of timed calls."""
-    return {"name": name, "median_ms": timing.median * 1e3, "min_ms": timing.minimum * 1e3, "runs": timing.calls}
+def summary(name: str, timing: Timing, first: Timing) -> dict[str, Any]:
+    """Median over the medians of the blocks and fastest call, ms, the number of timed calls, and the time over that of `first`."""
+    over = ratio(timing, first)
+    return {
+        "name": name, "median_ms": timing.median * 1e3, "min_ms": timing.minimum * 1e3, "runs": timing.calls, "ratio": over.value,
+        "ratio_low": over.low, "ratio_high": over.high,
+    }  # fmt: skip
 
 
 def working_feed(model: str, dims: Mapping[str, int], samples: Sequence[Sample] = ()) -> Feed:

@@ -152,9 +152,9 @@ def bench(
     from coset.bench import bench as run
     from coset.console.measured import show_timings
 
-    timings = run([model, *against], rounds=rounds, dims=dims, samples=samples, progress=say)
+    result = run([model, *against], rounds=rounds, dims=dims, samples=samples, progress=say)
     if as_json:
-        print_json({"variants": timings})
+        print_json(result)
     else:
-        show_timings(timings)
+        show_timings(result)
     return SUCCESS

@@ -68,6 +68,12 @@ class Timing:
         return float(np.median(self.medians))
 
     @property
+    def spread(self) -> float:
+        """How far the blocks of one program differ: the middle half of their medians spans so much of the median."""
+        low, high = np.percentile(self.medians, [25, 75])
+        return float((high - low) / self.median)
+
+    @property
     def minimum(self) -> float:
         """Fastest call, s."""
         return float(self.minima.min())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from coset.console.tables import CONSOLE, new_table
@@ -49,10 +49,21 @@ def show_fitted(result: Mapping[str, Any]) -> None:
     CONSOLE.print(f"target     {result['output']}", markup=False)
 
 
-def show_timings(timings: Sequence[Mapping[str, Any]]) -> None:
-    """Medians and minima, with the ratio to the first line."""
-    table = new_table("variant", ">median ms", ">min ms", ">ratio", ">runs")
-    first = timings[0]["median_ms"]
-    for row in timings:
-        table.add_row(row["name"], f"{row['median_ms']:.3f}", f"{row['min_ms']:.3f}", f"{row['median_ms'] / first:.3f}", str(row["runs"]))
+NOISY = 0.05
+"""Blocks of one program that differ by more than this part are those of a machine that does something else, too."""
+
+
+def show_timings(result: Mapping[str, Any]) -> None:
+    """Medians and minima, the ratio to the first line with its 95 % interval, and whether the machine was quiet enough for them."""
+    sizes = ", ".join(f"{name} = {size}" for name, size in result["sizes"].items())
+    if sizes:
+        CONSOLE.print(f"sizes      {sizes}   (others: --dim NAME=N)", markup=False)
+    table = new_table("variant", ">median ms", ">min ms", ">ratio", ">95 %", ">runs")
+    for row in result["variants"]:
+        interval = f"{row['ratio_low']:.3f} to {row['ratio_high']:.3f}"
+        table.add_row(row["name"], f"{row['median_ms']:.3f}", f"{row['min_ms']:.3f}", f"{row['ratio']:.3f}", interval, str(row["runs"]))
     CONSOLE.print(table)
+    noise = result["noise"]
+    if noise > NOISY:
+        said = f"the blocks of one variant differ by {noise:.0%}: smaller differences say nothing; --rounds makes the interval smaller"
+        CONSOLE.print(f"noisy      {said}", markup=False)

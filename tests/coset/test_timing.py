@@ -8,12 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import TensorProto, helper
 
+from coset import bench
 from coset.cli import run
 from coset.comparing import timing
 from coset.comparing.timing import Protocol, Timing, measure, ratio
+from coset.console.measured import show_timings
 
 
 class Clock:
@@ -85,9 +88,33 @@ def negation(path: Path, columns: int) -> str:
 def test_bench_times_each_model_at_both_levels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paths = [negation(tmp_path / name, 3) for name in ("first.onnx", "second.onnx")]
     assert run(["bench", paths[0], "--against", paths[1], "--rounds", "2", "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)["variants"]
+    found = json.loads(capsys.readouterr().out)
+    rows = found["variants"]
+    assert found["sizes"] == {} and found["noise"] >= 0
+    assert (rows[0]["ratio"], rows[0]["ratio_low"], rows[0]["ratio_high"]) == (1, 1, 1)
+    assert all(row["ratio_low"] <= row["ratio"] <= row["ratio_high"] for row in rows)
     assert [row["name"] for row in rows] == [f"{path} ({level})" for path in paths for level in ("off", "all")]
     assert all(0 < row["min_ms"] <= row["median_ms"] and row["runs"] >= 2 * timing.CALLS for row in rows)
+
+
+def test_bench_says_the_sizes_of_free_dims(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "free.onnx"
+    onnx.save(
+        onnx.parser.parse_model('<ir_version: 9, opset_import: ["": 19]> g (float[n, m, 3] x) => (float[n, m, 3] y) { y = Neg(x) }'), path
+    )
+    assert run(["bench", str(path), "--rounds", "2", "--dim", "n=5", "--dim", "m=4"]) == 0
+    assert "sizes      n = 5, m = 4 " in capsys.readouterr().out
+
+
+def test_bench_says_when_the_machine_is_too_noisy(capsys: pytest.CaptureFixture[str]) -> None:
+    """Blocks of 1, 1, 2 and 2 ms: their middle half spans two thirds of the median."""
+    medians = np.array([1e-3, 1e-3, 2e-3, 2e-3])
+    noisy = Timing(medians, medians, 20)
+    assert noisy.spread == pytest.approx(2 / 3)
+    for noise in (noisy.spread, 0.01):
+        show_timings({"variants": [bench.summary("x", noisy, noisy)], "sizes": {}, "noise": noise})
+    said = capsys.readouterr().out
+    assert said.count("noisy ") == 1 and "differ by 67%" in said
 
 
 def test_bench_names_the_model_that_cannot_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
