@@ -10,7 +10,7 @@ from graphlib import CycleError, TopologicalSorter
 from coset.ir.dtype_classes import CLASSES
 from coset.ir.op import Op, find_op
 from coset.ir.place import Place
-from coset.ir.registry import loaded_ops
+from coset.ir.registry import loaded_ops, op_names
 from coset.ir.types import DTYPES, DType
 from coset.rules import syntax
 from coset.rules.algebra import SCALAR_FUNCTIONS, Expression, Literal, Ref
@@ -30,6 +30,7 @@ SUGAR = ("splat", "bcast", "swap_last", "sum", "max", "min", "prod", "host", "ge
 OTHER_NAMES = {"half": "f16", "float": "f32", "double": "f64", "boolean": "bool", "byte": "u8", "short": "i16", "int": "i32", "long": "i64"}
 OTHER_OPS = dict.fromkeys(("matmul", "mm", "bmm", "dot"), "a @ b") | {"mul": "a * b", "sub": "a - b", "div": "a / b", "neg": "-a"}
 OTHER_DIALECTS = {"hlo": "stablehlo as hlo", "ai": "onnx", "torch": "aten"}  # how they are called elsewhere
+HUB = ("stablehlo", "chlo", "onnx")
 OP_TRAITS = {"unary": 1, "binary": 2, "ternary": 3, "commutative": 2}  # elementwise ops of so many operands
 
 
@@ -89,6 +90,11 @@ class Names:
         return [op for op in map(find_op, candidates) if op is not None]
 
 
+def _first_named(dialect: str) -> tuple[int, str]:
+    """The place of a dialect among those that have an op of one name: rules are mostly written in the hub's."""
+    return (HUB.index(dialect) if dialect in HUB else len(HUB), dialect)
+
+
 def _nearest(name: str, dialects: Iterable[str]) -> str:
     from difflib import get_close_matches
 
@@ -98,6 +104,9 @@ def _nearest(name: str, dialects: Iterable[str]) -> str:
     own = name.split(".")[-1]
     if name in OTHER_OPS:
         return f"write {OTHER_OPS[name]}"
+    elsewhere = {full.partition(".")[0] for full in op_names() if full.partition(".")[2] == name} - used
+    if elsewhere:
+        return f"add `use {min(elsewhere, key=_first_named)}`"
     close = [each for each in spelled if each.casefold() == own.casefold()] or get_close_matches(own, spelled, 3)
     if close:
         return f"did you mean {' or '.join(spelled[c] for c in close)}?"

@@ -15,8 +15,8 @@ FILES = ("rules", "toml", "csv")
 """Kinds of blocks that are files, whose name stands behind the kind."""
 
 
-def run_page(name: str, folder: Path) -> Counter[str]:
-    """Run docs/`name` in `folder`; how many blocks of each kind it has."""
+def run_page(name: str, folder: Path, *, python: str = sys.executable) -> Counter[str]:
+    """Run docs/`name` in `folder` by an interpreter that has coset; how many blocks of each kind it has."""
     printed = ""
     kinds: Counter[str] = Counter()
     for kind, argument, body in BLOCK.findall((DOCS / name).read_text()):
@@ -24,12 +24,12 @@ def run_page(name: str, folder: Path) -> Counter[str]:
         if kind in FILES:
             (folder / argument).write_text(body)
         elif kind == "python":
-            done = _run([sys.executable, "-c", body], folder)
+            done = _run([python, "-c", body], folder)
             assert done.returncode == 0, done.stderr
         elif kind == "sh":
             program, *arguments = shlex.split(body)
             assert program == "coset"
-            done = _run([sys.executable, "-m", "coset.cli", *arguments], folder)
+            done = _run([python, "-m", "coset.cli", *arguments], folder)
             printed = done.stdout + done.stderr
             assert (done.returncode != 0) == (argument == "fails"), printed
         else:
