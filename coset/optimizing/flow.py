@@ -69,7 +69,7 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
     memory = {"input": live_bytes(task, flow.steps(task.program)), "output": live_bytes(task, flow.steps(made.program))}
     session = None if settled is None else settled.summary()
     if task.job.picture is not None:
-        report |= task.job.picture(task, made.solved, made.program, flow.names(made.program))
+        report |= task.job.picture(task, made.solved, made.program, flow.names(made.program), flow.kinds(made.program))
     certificate, said = _certified(task, made.solved, path) if task.job.certified else (None, None)
     if certificate is not None:
         report |= certified_rules(certificate, with_witnesses(task.phases, task.job.weakest))

@@ -63,6 +63,9 @@ class Flow(Protocol):
     def names(self, program: Program) -> Mapping[Term, str]:
         """What the values of a program are called where it is written."""
 
+    def kinds(self, program: Program) -> Mapping[str, str]:
+        """What the ops that compute them are called there, by the names of the values; nothing where that is the name of the term's op."""
+
     def timed(self, path: Path, options: Running | None, task: Task) -> Callable[[], object] | None:
         """A call that runs what is written there, on inputs that are the same for all; None where nothing here runs it."""
 

@@ -99,6 +99,10 @@ class _HubFlow:
         """Those that the source has."""
         return source_of(program).names
 
+    def kinds(self, _: Program) -> Mapping[str, str]:
+        """Ops are called as in the program."""
+        return {}
+
     def timed(self, _: Path, __: Running | None, ___: Task) -> Callable[[], object] | None:
         """Nothing here runs a program of its format as a compiler would."""
         return None

@@ -38,7 +38,18 @@ from coset.job.own_ops import as_written, has_form, meant_at_once
 from coset.job.phases import phases_for
 from coset.job.zone import Zone
 from coset.lowering.arranging.live import Steps
-from coset.lowering.onnx.model import Graphs, count_ops, highest_opset, live_steps, lower, opset_of, printable, value_names, write
+from coset.lowering.onnx.model import (
+    Graphs,
+    count_ops,
+    highest_opset,
+    live_steps,
+    lower,
+    opset_of,
+    printable,
+    value_kinds,
+    value_names,
+    write,
+)
 from coset.lowering.onnx.standard import standard_only, without_runtimes
 from coset.optimizing import running
 from coset.optimizing.bodies import Bodies
@@ -257,6 +268,9 @@ class _Onnx:
 
     def names(self, program: Program) -> Mapping[Term, str]:
         return value_names(program, self.graphs)
+
+    def kinds(self, program: Program) -> Mapping[str, str]:
+        return value_kinds(program, self.graphs)
 
     def timed(self, path: Path, options: Running | None, task: Task) -> Callable[[], object] | None:
         return running.timed(path, options, task)

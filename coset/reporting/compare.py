@@ -25,7 +25,7 @@ from coset.proving.join import joined_apart, kind_of
 from coset.proving.parts import PARTS
 from coset.proving.prints import Shelf, known_by
 from coset.proving.refute import PairedNames
-from coset.reporting.drawing import side_by_side
+from coset.reporting.drawing import kinds_in_file, side_by_side
 from coset.reporting.matching import CHANGED, KEPT, NEW, REMOVED, Match, beside
 
 assert coset.dialects  # imported so that every op and definition is registered
@@ -39,16 +39,17 @@ STRUCTURE = "equal terms"
 @dataclass(frozen=True)
 class Compared:
     """Two programs by content, the inputs and outputs of the second called as in the first where `interface` has them in pairs; what their
-    values are called where they came from; and how they belong together."""
+    values, and the ops that compute them, are called where they came from; and how they belong together."""
 
     programs: tuple[Program, Program]
     names: tuple[Mapping[Term, str], Mapping[Term, str]]
+    kinds: tuple[Mapping[str, str], Mapping[str, str]]
     match: Match
     interface: PairedNames | None
 
     def graphs(self) -> dict[str, Any]:
         """Both as the page draws them."""
-        return side_by_side(self.programs, self.names, self.match, (None, None))
+        return side_by_side(self.programs, self.names, self.match, (None, None), self.kinds)
 
 
 def compared(
@@ -75,7 +76,7 @@ def compared(
         found = _match(programs, _Classes(programs), f"{STRUCTURE}{why}{alone}")
     else:
         found = _looked_for(programs, first, binding, numerics, seconds, own)
-    return Compared(programs, names, found, interface)
+    return Compared(programs, names, (kinds_in_file(first), kinds_in_file(second)), found, interface)
 
 
 def _names(program: Program, content: Program, origin: Program | None = None) -> dict[Term, str]:

@@ -28,7 +28,8 @@ LEFT_OUT = (ABSENT, TOKEN, TUPLE)
 
 @dataclass(frozen=True)
 class DrawnSide:
-    """A program to be drawn: `names` of its values, the class and the state of its terms, the rules that made them, and their prices."""
+    """A program to be drawn: `names` of its values, the class and the state of its terms, the rules that made them, and their prices.
+    `kinds`: what the file calls the op of a value, by the value's name."""
 
     program: Program
     names: Mapping[Term, str]
@@ -36,6 +37,7 @@ class DrawnSide:
     states: Mapping[Term, str]
     rules: Mapping[Term, Sequence[str]] = field(default_factory=dict)
     prices: Priced | None = None
+    kinds: Mapping[str, str] = field(default_factory=dict)
 
 
 class _Listed:
@@ -61,7 +63,7 @@ def graph_of(side: DrawnSide, *, breaks: Callable[[Sequence[int], Sequence[int]]
     first = layout(operands)
     classes = [side.classes.get(term, 0) for term in drawn.terms]
     placed = first if breaks is None else layout(operands, breaks=breaks(classes, first.layers))
-    ops, types, attributes, rules = _Listed(), _Listed(), _Listed(), _Listed()
+    ops, types, attributes, rules, kinds = _Listed(), _Listed(), _Listed(), _Listed(), _Listed()
     nodes: dict[str, list[Any]] = defaultdict(list)
     for number, term in enumerate(drawn.terms):
         shown = attributes_of(term)
@@ -69,6 +71,7 @@ def graph_of(side: DrawnSide, *, breaks: Callable[[Sequence[int], Sequence[int]]
         nodes["type"].append(types.number(*[str(term.type)] * 2))
         nodes["attributes"].append(attributes.number(shown, tuple(shown)))
         nodes["name"].append(drawn.name(term))
+        nodes["kind"].append(kinds.number(*[drawn.kind(term)] * 2))
         nodes["outputs"].append(drawn.outputs.get(term, []))
         nodes["constants"].append(drawn.constants_of(term))
         nodes["class"].append(classes[number])
@@ -80,7 +83,8 @@ def graph_of(side: DrawnSide, *, breaks: Callable[[Sequence[int], Sequence[int]]
     edges = [[edge.source, edge.target, *([-1] if edge.lanes is None else edge.lanes)] for edge in placed.edges]
     return {
         "nodes": dict(nodes), "edges": edges, "ops": ops.values, "types": types.values, "attributes": attributes.values,
-        "rules": rules.values, "breaks": placed.breaks, "width": placed.width, "height": placed.height, "folded": drawn.views,
+        "rules": rules.values, "kinds": kinds.values,
+        "breaks": placed.breaks, "width": placed.width, "height": placed.height, "folded": drawn.views,
         "hosted": side.prices is not None and bool(side.prices.hosted),
     }  # fmt: skip
 
@@ -175,6 +179,12 @@ class _Drawn:
         if term.op is INPUT:
             return str(term.attribute("name"))
         return self.side.names.get(term) or ", ".join(self.parts.get(term, ()))
+
+    def kind(self, term: Term) -> str:
+        """What the file calls the op; nothing where it has no node of its own there, or calls it as we do."""
+        names = (self.side.names.get(term, ""), *self.parts.get(term, ()))
+        found = next((self.side.kinds[name] for name in names if name in self.side.kinds), "")
+        return "" if found == describe(term).rpartition(".")[2] else found
 
 
 def _number(term: Term) -> str:

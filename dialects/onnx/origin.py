@@ -19,8 +19,8 @@ class OnnxOrigin(ModelOrigin):
     `defaults` are the constants of inputs that need not be given, by the input's name; `listed` the same for initializers before
     IR version 4, which are constants. `reserved` are names inside bodies. `positive` are symbols that are at least 1 in a run that
     does not fail. `external`: the model had external data. `values` has the term of each name, `nodes` the name of the node that
-    computes a value, by the value's name, if the node has one. `unused` counts the initializers that nothing reads, `ops` the nodes of
-    each op. `unread` has nodes of the user's ops of which the definition says nothing, each with why.
+    computes a value, by the value's name, if the node has one, `kinds` the op of that node. `unused` counts the initializers that nothing
+    reads, `ops` the nodes of each op. `unread` has nodes of the user's ops of which the definition says nothing, each with why.
     """
 
     model: bytes | None = None
@@ -32,6 +32,7 @@ class OnnxOrigin(ModelOrigin):
     external: bool = False
     values: Mapping[str, Term] = field(default_factory=dict)
     nodes: Mapping[str, str] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict)
     unused: int = 0
     ops: Mapping[str, int] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)

@@ -114,7 +114,8 @@ class _Importer:
         outputs += tuple((name, self._kept(name)) for name in dict.fromkeys(keep) if name not in dict(outputs))
         origin = OnnxOrigin(
             self._header(), dict(self.opsets), defaults, self.listed, frozenset(self.reserved), frozenset(self.positive), self.external,
-            self.scope, {name: node.name for node in self.graph.node if node.name for name in node.output}, len(self.pending),
+            self.scope, {name: node.name for node in self.graph.node if node.name for name in node.output},
+            {name: node.op_type for node in self.graph.node for name in node.output}, len(self.pending),
             ops_of(self.graph.node), self.unread,
         )  # fmt: skip
         return Program(inputs, outputs, self.token, self.introduces, ProgramSource(self.names, self.likely, origin=origin))

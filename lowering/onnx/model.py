@@ -109,6 +109,11 @@ def value_names(program: Program, graphs: Graphs | None = None) -> Mapping[Term,
     return (graphs or Graphs()).of(program).names
 
 
+def value_kinds(program: Program, graphs: Graphs | None = None) -> Mapping[str, str]:
+    """The op of the ONNX node that each value of `program` is written as, by the value's name."""
+    return {name: node.op_type for node in (graphs or Graphs()).of(program).nodes for name in node.output}
+
+
 def printable(name: str, attributes: Mapping[str, Any], types: Sequence[Type], opset: int) -> str | None:
     """None when the op `name` with these attributes on operands of these types has an ONNX form in version `opset`, else why not."""
     parameters = [make(PARAMETER, (), {"index": index, "type": type}) for index, type in enumerate(types)]

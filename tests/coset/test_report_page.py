@@ -65,9 +65,9 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     onnx.save(bert(12), model)
     seen: dict[str, Any] = {}
 
-    def watched(task: Any, solved: Any, program: Any, names: Any) -> dict[str, Any]:
+    def watched(task: Any, solved: Any, program: Any, *written: Any) -> dict[str, Any]:
         seen.update(task=task, solved=solved, program=program)
-        return drawing(task, solved, program, names)
+        return drawing(task, solved, program, *written)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(drawings, "drawing", watched)
@@ -97,7 +97,14 @@ def test_the_graphs_have_the_nodes_of_the_programs(tmp_path: Path) -> None:
     assert before["nodes"]["name"] == ["x", "a", "y", "r", "out"]
     assert before["nodes"]["constants"][1] == ["one: 1.0 f32"]
     assert before["nodes"]["outputs"] == [[], [], [], [], ["out"]]
+    assert [before["kinds"][kind] for kind in before["nodes"]["kind"]] == ["", "Mul", "Add", "", "Neg"]  # where the file has another word
     written = onnx.load(tmp_path / "o.onnx")
+    ops = {name: node.op_type for node in written.graph.node for name in node.output}
+    said = [
+        after["kinds"][kind] or after["ops"][op].rpartition(".")[2]
+        for kind, op in zip(*(after["nodes"][key] for key in ("kind", "op")), strict=True)
+    ]
+    assert said[1:] == [ops[name] for name in after["nodes"]["name"][1:]]  # behind the input
     assert len(after["nodes"]["op"]) == len(written.graph.node) + 1
     assert before["nodes"]["state"][1] != "kept"  # times one
 

@@ -34,11 +34,13 @@ class Graph {
   }
 
   opOf(node) { return this.data.ops[this.op[node]]; }
+  kindOf(node) { return this.data.kinds[this.kind[node]]; } // what the file calls the op, where that is another name
+  titleOf(node) { return this.kindOf(node) || short(this.opOf(node)); }
   typeOf(node) { return this.data.types[this.type[node]]; }
   rulesOf(node) { return this.rules[node].map((rule) => this.data.rules[rule]); }
 
   text(node) { // what a search looks at
-    return [this.opOf(node), this.name[node], ...this.outputs[node], ...this.rulesOf(node)].join("\n").toLowerCase();
+    return [this.opOf(node), this.kindOf(node), this.name[node], ...this.outputs[node], ...this.rulesOf(node)].join("\n").toLowerCase();
   }
 
   at(x, y) {

@@ -50,7 +50,7 @@ class Pair {
   mates(side, node) { return node < 0 ? [] : this.graphs[1 - side].byClass.get(this.graphs[side].class[node]) || []; }
 
   hover(side, node) {
-    const graph = this.graphs[side], words = node < 0 ? "" : [short(graph.opOf(node)), graph.name[node], graph.typeOf(node), graph.seconds[node] ? seconds(graph.seconds[node]) : ""].filter(Boolean).join("  ·  ");
+    const graph = this.graphs[side], words = node < 0 ? "" : [graph.titleOf(node), graph.name[node], graph.typeOf(node), graph.seconds[node] ? seconds(graph.seconds[node]) : ""].filter(Boolean).join("  ·  ");
     this.sides[side].hover.textContent = words;
     this.sides[side].hover.title = words;
     this.views[1 - side].mates = new Set([...this.mates(side, node), ...this.mates(side, this.views[side].selected)]);
@@ -88,17 +88,17 @@ class Pair {
     const graph = this.graphs[side], words = DIFF ? "Click a node for its details, and for its equal in the other program." : "Click a node for its details, and for its equal on the other side.";
     const every = Array.from({ length: graph.size }, (_, node) => node);
     const nodes = (DIFF ? every.filter((node) => ["new", "removed"].includes(graph.state[node])) : every.filter((node) => graph.seconds[node] > 0).sort((a, b) => graph.seconds[b] - graph.seconds[a])).slice(0, 5);
-    const rows = nodes.flatMap((node) => [el("dt", {}, DIFF ? WORDS[graph.state[node]] : seconds(graph.seconds[node])), el("dd", {}, el("button", { class: "link", onclick: () => this.goTo(side, node) }, graph.name[node] || short(graph.opOf(node))), el("span", { class: "muted" }, short(graph.opOf(node))))]);
+    const rows = nodes.flatMap((node) => [el("dt", {}, DIFF ? WORDS[graph.state[node]] : seconds(graph.seconds[node])), el("dd", {}, el("button", { class: "link", onclick: () => this.goTo(side, node) }, graph.name[node] || graph.titleOf(node)), el("span", { class: "muted" }, graph.titleOf(node)))]);
     return [el("p", { class: "empty" }, words, nodes.length ? (DIFF ? " The first that only this one has:" : " The dearest:") : ""), el("dl", { class: "facts" }, rows)];
   }
 
   details(side, node) {
     const graph = this.graphs[side], state = graph.state[node], rules = graph.rulesOf(node);
-    const links = (nodes) => nodes.map((other) => el("button", { class: "link", onclick: () => this.goTo(side, other) }, graph.name[other] || short(graph.opOf(other))));
+    const links = (nodes) => nodes.map((other) => el("button", { class: "link", onclick: () => this.goTo(side, other) }, graph.name[other] || graph.titleOf(other)));
     const fact = (name, ...value) => (value.flat().length && value.flat().some((each) => each !== "") ? [el("dt", {}, name), el("dd", {}, ...value)] : []);
     const price = graph.seconds[node] ? `${seconds(graph.seconds[node])} (${((100 * graph.seconds[node]) / Math.max(1e-30, sum(graph.seconds))).toFixed(1)} %)` : "";
     return [
-      el("div", { class: "card-head" }, el("span", { class: "op" }, graph.opOf(node)), el("span", { class: `state ${state}` }, MEANING[state] || ""), el("span", { class: "mono muted" }, graph.typeOf(node))),
+      el("div", { class: "card-head" }, el("span", { class: "op" }, graph.kindOf(node) || graph.opOf(node)), el("span", { class: "mono muted" }, graph.kindOf(node) ? graph.opOf(node) : ""), el("span", { class: `state ${state}` }, MEANING[state] || ""), el("span", { class: "mono muted" }, graph.typeOf(node))),
       el("dl", { class: "facts" },
         fact("name", el("span", { class: "mono" }, graph.name[node])),
         fact("output", graph.outputs[node].join(", ")),

@@ -206,9 +206,11 @@ class View {
     const name = graph.name[node] || graph.outputs[node].join(", "), room = NODE.width - 18 - marks * 6;
     context.fillStyle = COLORS.ink;
     context.font = `600 11.5px ${COLORS.sans}`;
-    context.fillText(fitted(context, input ? "input" : short(graph.opOf(node)), room), x + 10, y + (name ? 14 : 21));
+    const title = fitted(context, input ? "input" : graph.titleOf(node), room), left = Math.floor(room - context.measureText(title).width - 6);
+    context.fillText(title, x + 10, y + (name ? 14 : 21));
     context.fillStyle = COLORS.muted;
     context.font = `10px ${COLORS.mono}`;
+    if (graph.kindOf(node).toLowerCase() !== short(graph.opOf(node)) && graph.kindOf(node) && left > 24) context.fillText(fitted(context, short(graph.opOf(node)), left, true), x + 10 + room - left, y + (name ? 14 : 21));
     if (name) context.fillText(fitted(context, name, NODE.width - 18, true), x + 10, y + 27);
     for (let mark = 0; mark < marks; mark++) context.fillRect(x + NODE.width - 9 - mark * 6, y + 6, 4, 4);
     if (graph.host[node]) context.fillText("host", x + NODE.width - 30, y - 3);
