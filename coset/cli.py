@@ -33,7 +33,7 @@ COLLECTED = (50_000, 20, 20)  # objects, and younger collections, between collec
 # on the number of processors then. Read when NumPy is loaded, which no module does before a command runs.
 ALONE = "OPENBLAS_NUM_THREADS"
 COMMANDS = (
-    optimize.optimize, optimize.lower, proofs.prove, proofs.verify, proofs.diff, rules.check, rules.fmt, rules.rules,
+    optimize.optimize, optimize.lower, proofs.prove, proofs.verify, proofs.diff, rules.check, rules.fmt, rules.rules, rules.language_server,
     machines.targets, machines.calibrate, machines.bench, tuning.tune, explanations.explain, explanations.bisect,
 )  # fmt: skip
 

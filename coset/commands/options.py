@@ -130,7 +130,8 @@ def refuse_overwriting(given: Iterable[str | Path], written: Mapping[str, str | 
             raise CosetError(f"the {what} would be written over {other}: {path}", help="give each a file of its own")
 
 
-def _import(_: click.Context, __: click.Parameter, modules: tuple[str, ...]) -> None:
+def imported(_: click.Context, __: click.Parameter, modules: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of modules, each of which was imported."""
     for module in modules:
         try:
             import_module(module)
@@ -139,6 +140,7 @@ def _import(_: click.Context, __: click.Parameter, modules: tuple[str, ...]) -> 
         except Exception as error:
             what = f"the module `{module}` cannot be imported: {type(error).__name__}: {error}"
             raise CosetError(what, help="import it in Python to see where it fails") from None
+    return modules
 
 
 def _use_libraries(_: click.Context, __: click.Parameter, libraries: tuple[str, ...]) -> None:
@@ -167,7 +169,7 @@ SAMPLES = click.option(
     help="inputs to compare on beside drawn ones: an .npz file by the names of inputs, or a folder with input_0.pb ..",
 )  # fmt: skip
 NATIVE = click.option(
-    "--native", multiple=True, metavar="MODULE", expose_value=False, callback=_import, help="a module that registers native functions"
+    "--native", multiple=True, metavar="MODULE", expose_value=False, callback=imported, help="a module that registers native functions"
 )
 CUSTOM_OPS = click.option(
     "--custom-op-library", multiple=True, type=click.Path(), metavar="FILE", expose_value=False, callback=_use_libraries,
