@@ -7,11 +7,12 @@ from pathlib import Path
 import click
 
 from coset.commands.options import JSON, NATIVE, NEGATIVE, SUCCESS, UNKNOWN, USER_ERROR, imported, print_json, say
+from coset.commands.values import RULE_FILES
 from coset.job.answer import save
 
 
 @click.command()
-@click.argument("files", nargs=-1, type=click.Path())
+@click.argument("files", nargs=-1, type=click.Path(), shell_complete=RULE_FILES)
 @click.option("--all", "anew", is_flag=True, help="verify entries again whose text has not changed since")
 @click.option("--accept-weaker", "accept", is_flag=True, help="enter verdicts that are weaker than before into the lock file")
 @click.option(
@@ -55,7 +56,7 @@ def check(files: tuple[str, ...], anew: bool, accept: bool, seconds: float, requ
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.argument("files", nargs=-1, required=True, type=click.Path(), shell_complete=RULE_FILES)
 @click.option("--check", "only_check", is_flag=True, help="write nothing; exit 1 when a file would change")
 def fmt(files: tuple[str, ...], only_check: bool) -> int:
     """Format rule FILES in place."""
