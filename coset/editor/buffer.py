@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import blake2b
 from itertools import pairwise
+from typing import NamedTuple
 
 from coset.editor.positions import UTF16, Lines
 from coset.rules.parser import grammar, keywords
@@ -18,11 +20,10 @@ ITEMS = ("use", "rule", "op", "kernel", "phase")  # the words that an entry begi
 DEFINING = ("op", "kernel")
 PROVABLE = ("rule", *DEFINING)
 OPENING, CLOSING = ("(", "[", "{"), (")", "]", "}")
-SPACE = re.compile(r"\s+")
+STORED = ("utf-8", "surrogatepass")  # an editor may send half of a pair
 
 
-@dataclass(frozen=True)
-class BufferToken:
+class BufferToken(NamedTuple):
     """A token: its kind (a terminal of the grammar), its text and where it stands."""
 
     kind: str
@@ -140,7 +141,11 @@ class RuleBuffer:
 
     def entry_named(self, name: str) -> BufferEntry | None:
         """The rule or definition of this name."""
-        return next((entry for entry in self.entries if entry.name == name and entry.kind in PROVABLE), None)
+        return self._named.get(name)
+
+    @cached_property
+    def _named(self) -> dict[str, BufferEntry]:
+        return {entry.name: entry for entry in reversed(self.entries) if entry.kind in PROVABLE}
 
     @cached_property
     def dialects(self) -> dict[str, str]:
@@ -157,9 +162,9 @@ class RuleBuffer:
         return found
 
     @cached_property
-    def context(self) -> str:
-        """What the meaning of every rule of the file may rest on: the dialects in use and the ops that it defines."""
-        return "\n".join(self.source(entry) for entry in self.entries if entry.kind in ("use", *DEFINING))
+    def _context(self) -> bytes:
+        """The hash of what every rule of the file may rest on: the dialects in use and the ops that it defines."""
+        return _hash("\n".join(self.source(entry) for entry in self.entries if entry.kind in ("use", *DEFINING)).encode(*STORED))
 
     def source(self, entry: BufferEntry) -> str:
         """The text of an entry."""
@@ -167,7 +172,23 @@ class RuleBuffer:
 
     def key(self, entry: BufferEntry) -> str:
         """The hash of an entry and of what it rests on in the file: what was found of it holds as long as this stays."""
-        return blake2b(f"{self.source(entry)}\0{self.context}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        return _hash(self._context + self.source(entry).encode(*STORED)).hex()
+
+    def without(self, keys: Collection[str]) -> str:
+        """The text with space in the place of the rules that have one of these keys. Rules that a phase names stay, and those that share
+        their name with another entry."""
+        counts = Counter(entry.name for entry in self.entries if entry.kind in PROVABLE)
+        phased = {token.text for entry in self.entries if entry.kind == "phase" for token in entry.tokens}
+        parts, end = list[str](), 0
+        for entry in self.entries:
+            if entry.kind == "rule" and counts[entry.name] == 1 and entry.name not in phased and self.key(entry) in keys:
+                parts += [self.text[end : entry.start], re.sub(r"[^\n]", " ", self.source(entry))]
+                end = entry.end
+        return "".join([*parts, self.text[end:]])
+
+
+def _hash(data: bytes) -> bytes:
+    return blake2b(data, digest_size=16).digest()
 
 
 def _entry(tokens: Sequence[BufferToken]) -> BufferEntry:

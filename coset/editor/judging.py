@@ -23,7 +23,7 @@ from coset.rules.defining import forget, load_definitions, named_in
 from coset.rules.definition import DEFINED
 from coset.rules.elaborated import LIBRARY, comes_with_coset, in_dialects
 from coset.rules.format import format_text
-from coset.rules.library import RuleText, read_unsaved
+from coset.rules.library import RuleSet, RuleText, read_unsaved
 from coset.rules.lock import NAME, entry_of, read_lock
 from coset.rules.parsed import parse
 from coset.rules.rule import Rule
@@ -42,37 +42,45 @@ def load(send: Send) -> None:
 
 
 def diagnose(send: Send, path: str, text: str, known: Collection[str], modules: Iterable[str]) -> None:
-    """Send the mistakes of a text: first those of reading it, then entry by entry those of types and test lines, unless the key of the
-    entry (`RuleBuffer.key`) is `known`."""
-    source = _prepared(path, text, modules)
-    rules, errors, waiting = read_unsaved(source)
-    errors += errors_of_kernels({path})
+    """Send the mistakes of a text: first those of reading it, then entry by entry those of types and test lines. Rules whose keys
+    (`RuleBuffer.key`) are `known` are not looked at again."""
     buffer = RuleBuffer(text)
-    own = [rule for rule in rules.rules if rule.place.file == path]
+    _prepare(Path(path), buffer, modules)
+    rules, errors, waiting = _read(Path(path), buffer, known)
+    errors += errors_of_kernels({path})
+    own = _by_entry(rule for rule in rules.rules if rule.place.file == path)
     send({
         "kind": "read",
-        "errors": [*_of_file(errors, path), *_taken(own)],
+        "errors": _of_file(errors, path),
         "locked": _locked(own, buffer),
         "ops": {name: op_data(get_op(name)) for name in named_in(text) if name in DEFINED},
     })  # fmt: skip
-    groups: dict[str, list[Rule]] = {}
-    for rule in waiting:
-        if rule.place.file == path:
-            groups.setdefault(entry_of(rule), []).append(rule)
-    tests = _by_entry(own)
-    for name, group in groups.items():
+    groups = _by_entry(rule for rule in waiting if rule.place.file == path)
+    for name, group in {**own, **groups}.items():
         entry = buffer.entry_named(name)
-        key = buffer.key(entry) if entry is not None else ""
-        if key not in known:
-            found = type_errors(group) or _failing(tests.get(name, group))
-            send({"kind": "entry", "name": name, "key": key, "errors": _of_file(found, path)})
+        if entry is not None and buffer.key(entry) not in known:
+            found = (type_errors(group) or _failing(own.get(name, group))) if name in groups else []
+            alone = all(rule.roots == 1 for rule in group)  # phases have a say in rules of several roots
+            said = [*_of_file(found, path), *_taken(group[0])]
+            send({"kind": "entry", "name": name, "key": buffer.key(entry), "errors": said, "alone": alone})
     send({"kind": "done"})
+
+
+def _read(path: Path, buffer: RuleBuffer, known: Collection[str]) -> tuple[RuleSet, list[RuleError], list[Rule]]:
+    """What is in a text beside rules that are known; where that is no rule file the mistake is told as the whole text has it."""
+    rest = buffer.without(known)
+    try:
+        if rest != buffer.text:
+            parse(rest, str(path))
+    except RuleError:
+        rest = buffer.text
+    return read_unsaved(RuleText(path, rest))
 
 
 def prove(send: Send, path: str, text: str, name: str, seconds: float, modules: Iterable[str]) -> None:
     """Send the verdict on one entry of a text, or the mistake in it for which there is none."""
-    source = _prepared(path, text, modules)
-    rules, errors, waiting = read_unsaved(source)
+    _prepare(Path(path), RuleBuffer(text), modules)
+    rules, errors, waiting = read_unsaved(RuleText(Path(path), text))
     own = [rule for rule in rules.rules if rule.place.file == path and entry_of(rule) == name]
     if own:
         errors = type_errors([rule for rule in waiting if entry_of(rule) == name]) or failed_tests(own)
@@ -99,21 +107,19 @@ def _verdict(verdict: RuleVerdict) -> Data:
     return {**{key: getattr(verdict, key) for key in keys}, "repairs": list(verdict.repairs)}
 
 
-def _prepared(path: str, text: str, modules: Iterable[str]) -> RuleText:
-    """The text as a source, with what it needs: native functions, ops of files beside it, and no older meaning of its own ops."""
+def _prepare(place: Path, buffer: RuleBuffer, modules: Iterable[str]) -> None:
+    """Make ready what a text needs: native functions, ops of files beside it, and no older meaning of its own ops."""
     for module in modules:
         with suppress(Exception):  # the command that started the server has imported it before
             import_module(module)
-    place = Path(path)
     if in_dialects(place):
-        _forget_changed(place, text)
-    used = {name.partition(".")[0] for name in RuleBuffer(text).dialects.values()}
-    missing = used - all_dialects() - {name.partition(".")[0] for name in named_in(text)}
+        _forget_changed(place, buffer.text)
+    used = {name.partition(".")[0] for name in buffer.dialects.values()}
+    missing = used - all_dialects() - {name.partition(".")[0] for name in named_in(buffer.text)}
     for other in sorted(place.parent.glob("*.rules")) if missing else ():
         if other != place and missing & _dialects_of(other):
             with suppress(CosetError):  # its mistakes are told in its own window
                 load_definitions(other)
-    return RuleText(place, text)
 
 
 def _dialects_of(path: Path) -> set[str]:
@@ -150,14 +156,13 @@ def _failing(rules: list[Rule]) -> list[RuleError]:
         return [error]
 
 
-def _locked(rules: Iterable[Rule], buffer: RuleBuffer) -> Mapping[str, Data]:
+def _locked(entries: Mapping[str, list[Rule]], buffer: RuleBuffer) -> Mapping[str, Data]:
     """What the lock file beside a text says of its entries, with their keys."""
     found: dict[str, Data] = {}
-    for rule in rules:
-        name = entry_of(rule)
-        entry = buffer.entry_named(name) if name not in found else None
+    for name, rules in entries.items():
+        entry = buffer.entry_named(name)
         with suppress(CosetError):  # a damaged lock file is told of by `coset check`
-            line = locked(rule) if entry is not None else None
+            line = locked(rules[0]) if entry is not None else None
             if entry is not None and line is not None:
                 found[name] = {
                     "key": buffer.key(entry),
@@ -167,15 +172,12 @@ def _locked(rules: Iterable[Rule], buffer: RuleBuffer) -> Mapping[str, Data]:
     return found
 
 
-def _taken(rules: Iterable[Rule]) -> list[Data]:
-    """A warning for each rule that has the name of one of the library."""
-    library = read_lock(LIBRARY / NAME)
-    found: dict[str, Data] = {}
-    for rule in rules:
-        if rule.family in library and rule.definition is None and not comes_with_coset(Path(rule.place.file).parent):
-            said = f"the library has a rule `{rule.family}`; `--rules` takes no second one of the name"
-            found[rule.family] = _data(RuleError(said, place=rule.place, help="give yours another name"), WARNING)
-    return list(found.values())
+def _taken(rule: Rule) -> list[Data]:
+    """A warning if a rule has the name of one of the library."""
+    if rule.definition is not None or comes_with_coset(Path(rule.place.file).parent) or rule.family not in read_lock(LIBRARY / NAME):
+        return []
+    said = f"the library has a rule `{rule.family}`; `--rules` takes no second one of the name"
+    return [_data(RuleError(said, place=rule.place, help="give yours another name"), WARNING)]
 
 
 def _of_file(errors: Iterable[RuleError], path: str) -> list[Data]:

@@ -36,6 +36,7 @@ class OpenFile:
     buffer: RuleBuffer
     mistakes: list[Data] = field(default_factory=list)
     found: dict[str, list[Data]] = field(default_factory=dict)
+    anew: set[str] = field(default_factory=set)  # keys of rules that are read each time
     verdicts: dict[str, tuple[str, Data]] = field(default_factory=dict)
     own: Data = field(default_factory=dict)
     looking: asyncio.Task[None] | None = None
@@ -151,7 +152,7 @@ class EditorSession:
         buffer, shown = file.buffer, monotonic()
         keys = {buffer.key(entry) for entry in file.provable}
         file.found = {key: found for key, found in file.found.items() if key in keys}
-        arguments = (file.path, buffer.text, set(file.found), tuple(self.modules))
+        arguments = (file.path, buffer.text, file.found.keys() - file.anew, tuple(self.modules))
         async for answer in self.processes.answers("diagnose", *arguments, seconds=LONGEST):
             if answer["kind"] == "read":
                 self._read(file, answer)
@@ -159,6 +160,7 @@ class EditorSession:
                 entry = buffer.entry_named(answer["name"])
                 line = buffer.lines.spot(entry.start).line if entry is not None else 0
                 file.found[answer["key"]] = [{**each, "line": each["line"] - line} for each in answer["errors"]]
+                (file.anew.discard if answer["alone"] else file.anew.add)(answer["key"])
             elif answer["kind"] in (FAULT, GONE):
                 LOG.error("%s", answer["message"])
             if answer["kind"] != "entry" or monotonic() - shown > EVERY:
