@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from coset.console.op_listing import described_op, op_lines
+from coset.editor.buffer import RuleBuffer
 from coset.ir.dtype_classes import CLASSES
 from coset.ir.op import Op
 from coset.ir.registry import all_dialects, all_ops
 from coset.ir.types import DTYPES
 from coset.rules.definition import definition_of, is_defined
 from coset.rules.equation import EXCEPTIONS, NUMERICS_ORDER
-from coset.rules.format import format_text
 from coset.rules.functions import FUNCTIONS
 from coset.rules.library import DEFAULT, read_text, rule_files
 from coset.rules.lock import NAME, read_lock
@@ -22,7 +22,6 @@ from coset.rules.names import ATTRIBUTE_KINDS, CONVENTIONAL, OP_TRAITS, SUGAR
 from coset.rules.nodes import NODE
 from coset.rules.parsed import parse
 from coset.rules.sugar import USAGES
-from coset.rules.syntax import RuleError
 from coset.rules.unexpected import FACTS
 
 PROMISES = {  # docs/numerics.md says it in full
@@ -69,15 +68,16 @@ def catalogue() -> dict[str, Any]:
     }
 
 
-def op_data(op: Op) -> dict[str, Any]:
-    """An op with its operands, attributes, meaning, and the place of its definition: a file and a line from 1."""
+def op_data(op: Op, buffer: RuleBuffer | None = None) -> dict[str, Any]:
+    """An op with its operands, attributes, meaning, and the place of its definition: a file and a line from 1. The definition stands in
+    `buffer`, or in a stored file."""
     described = described_op(op)
     head, *rest = op_lines(described)
     file, line, text, assurance = "", 0, "", ""
     if is_defined(op):
         definition = definition_of(op)
         place, assurance = definition.entry.place, definition.assurance
-        file, line, text = place.file, place.line, layout(definition.entry.text)
+        file, line, text = place.file, place.line, _source(buffer or _stored(place.file), op.name)
     else:
         file, line = _written_at(op)
     return {
@@ -86,12 +86,17 @@ def op_data(op: Op) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def layout(text: str) -> str:
-    """The text of an entry in the one layout."""
-    try:
-        return format_text(text).rstrip("\n")
-    except RuleError:  # what a definition rests on may stand behind it
-        return text
+@lru_cache(maxsize=256)
+def _stored(file: str) -> RuleBuffer:
+    """The text of a rule file as it is stored; empty if it is not."""
+    path = Path(file)
+    return RuleBuffer(path.read_text(encoding="utf-8") if path.exists() else "")
+
+
+def _source(buffer: RuleBuffer, name: str) -> str:
+    """The entry of this name as it is written."""
+    entry = buffer.entry_named(name)
+    return "" if entry is None else buffer.source(entry)
 
 
 def _written_at(op: Op) -> tuple[str, int]:
@@ -113,7 +118,7 @@ def library_rules() -> dict[str, Any]:
         for rule in file.rules:
             line = lock.get(rule.name)
             found[rule.name] = {
-                "document": rule.document, "text": layout(rule.text), "file": str(path), "line": rule.place.line,
+                "document": rule.document, "text": _source(_stored(str(path)), rule.name), "file": str(path), "line": rule.place.line,
                 "assurance": "" if line is None else line.assurance,
             }  # fmt: skip
     return found

@@ -53,7 +53,7 @@ def diagnose(send: Send, path: str, text: str, known: Collection[str], modules: 
         "kind": "read",
         "errors": _of_file(errors, path),
         "locked": _locked(own, buffer),
-        "ops": {name: op_data(get_op(name)) for name in named_in(text) if name in DEFINED},
+        "ops": {name: op_data(get_op(name), buffer) for name in named_in(text) if name in DEFINED},
     })  # fmt: skip
     groups = _by_entry(rule for rule in waiting if rule.place.file == path)
     for name, group in {**own, **groups}.items():

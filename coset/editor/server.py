@@ -93,7 +93,8 @@ class RuleServer:
         self.session.stop()
 
     def _look(self, uri: str, number: int, text: str) -> None:
-        encoding = getattr(self.server.workspace.position_encoding, "value", UTF16)
+        agreed = self.server.workspace.position_encoding or UTF16
+        encoding = str(getattr(agreed, "value", agreed))
         self.session.changed(uri, path_of(uri), number, text, encoding)
 
     # ------------------------------------------------------------ what the editor is told

@@ -87,6 +87,17 @@ def test_places_count_utf_16_units(editor: Editor, tmp_path: Path) -> None:
     assert "y: F[S..]" in editor.at("hover", uri, *place_of(text, "y: F"))["contents"]["value"]
 
 
+def test_an_editor_may_ask_for_other_units(tmp_path: Path) -> None:
+    editor = Editor(capabilities={"general": {"positionEncodings": ["utf-8", "utf-16"]}})
+    assert editor.told["capabilities"]["positionEncoding"] == "utf-8"
+    line = 'rule r "𝔸é" for x: F[S..], y: F[S..] x + x => splat(2) * x numerics reassociates'
+    editor.open(uri_of(tmp_path), USE + line)
+    (found,) = editor.wrong(uri_of(tmp_path), 1)
+    assert found["range"]["start"]["character"] == len(line[: line.index("y:")].encode())
+    assert "workspace/inlayHint/refresh" not in editor.asked, "it did not say that it can"
+    assert editor.close() == 0
+
+
 def test_half_typed_text_is_a_mistake_and_nothing_ends(editor: Editor, tmp_path: Path) -> None:
     """Every beginning of a text is looked at without a failure: by completion and hover at its end, and as the last one by diagnostics."""
     uri = uri_of(tmp_path, "half.rules")
