@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from coset.commands import explanations, machines, optimize, proofs, rules, tuning
+from coset.commands import completion, explanations, machines, optimize, proofs, rules, tuning
 from coset.commands.failures import answer, failed
 from coset.commands.options import INTERRUPTED, NEGATIVE, SUCCESS, UNKNOWN, USER_ERROR, say
 from coset.deferred_methods import defer
@@ -33,8 +33,9 @@ COLLECTED = (50_000, 20, 20)  # objects, and younger collections, between collec
 # on the number of processors then. Read when NumPy is loaded, which no module does before a command runs.
 ALONE = "OPENBLAS_NUM_THREADS"
 COMMANDS = (
-    optimize.optimize, optimize.lower, proofs.prove, proofs.verify, proofs.diff, rules.check, rules.fmt, rules.rules,
+    optimize.optimize, optimize.lower, proofs.prove, proofs.verify, proofs.diff, rules.check, rules.fmt, rules.rules, rules.language_server,
     machines.targets, machines.calibrate, machines.bench, tuning.tune, explanations.explain, explanations.bisect,
+    completion.completion,
 )  # fmt: skip
 
 for command in COMMANDS:

@@ -8,6 +8,7 @@ from coset.ir.errors import CosetError
 PACKAGES = {
     "mlir": "torch-mlir==20261001",
     "torch": "'torch>=2.9'",
+    "editor": "'pygls>=2.1,<3'",
     "gpu": "'torch>=2.9' 'triton>=3.5,<4'",
 }
 

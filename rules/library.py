@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
@@ -41,6 +41,14 @@ class LibraryPhase:
 
     name: str
     rules: tuple[Rule, ...]
+
+
+@dataclass(frozen=True)
+class RuleText:
+    """The text of a rule file, which need not be what is stored at its path."""
+
+    path: Path
+    text: str
 
 
 @dataclass(frozen=True)
@@ -108,6 +116,20 @@ def _stamps(paths: Iterable[Path]) -> Stamps:
     return tuple((path, path.stat().st_mtime_ns, path.stat().st_size) for path in paths if path.exists())
 
 
+def read_unsaved(source: RuleText) -> tuple[RuleSet, list[RuleError], list[Rule]]:
+    """As `check_files` of a text that no file has yet, before types are looked at: the rules, the mistakes, and the rules whose types
+    `type_errors` is to look at, because the lock file does not have their text."""
+    all_ops()
+    waiting: list[Rule] = []
+
+    def later(rules: Sequence[Rule]) -> list[RuleError]:
+        waiting.extend(rules)
+        return []
+
+    rule_set, errors = _load([source], with_definitions=True, trust_lock=True, trials_too=True, types=later)
+    return rule_set, errors, waiting
+
+
 def check_files(paths: Sequence[Path], *, anew: bool = True) -> tuple[RuleSet, list[RuleError]]:
     """The rules that are well formed, with those that expand ops, and every mistake in all the files.
 
@@ -148,7 +170,12 @@ def _with_further(found: loaded.Loaded) -> Iterator[LibraryPhase]:
 
 
 def _load(
-    sources: Sequence[Path | WrittenRule], *, with_definitions: bool, trust_lock: bool, trials_too: bool = False
+    sources: Sequence[Path | WrittenRule | RuleText],
+    *,
+    with_definitions: bool,
+    trust_lock: bool,
+    trials_too: bool = False,
+    types: Callable[[Sequence[Rule]], list[RuleError]] = type_errors,
 ) -> tuple[RuleSet, list[RuleError]]:
     read, errors = _read(sources, trust_lock=trust_lock)
     rules: list[Rule] = []
@@ -172,7 +199,7 @@ def _load(
             rules += tried
             suspects = [*tried, *(rule for rule in definitions() if rule.definition in defined)]
             untyped += [rule for rule in suspects if not (trust_lock and _locked(rule, _lines(Path(rule.place.file).parent)))]
-    errors += type_errors(untyped)
+    errors += types(untyped)
     rules.sort(key=lambda rule: rule.name)
     names, wrong = _order([each.phases for each in contents])
     phases, found = _staged(rules, names, [phase for each in contents for phase in each.phases])
@@ -182,15 +209,15 @@ def _load(
 
 
 def _read(
-    sources: Sequence[Path | WrittenRule], *, trust_lock: bool
+    sources: Sequence[Path | WrittenRule | RuleText], *, trust_lock: bool
 ) -> tuple[list[tuple[Path, str, syntax.RuleFile | FileRules]], list[RuleError]]:
     """Each source with its text and what it says, of which the ops are registered; files that are kept are not parsed."""
     errors: list[RuleError] = []
     read: list[tuple[Path, str, syntax.RuleFile | FileRules]] = []
     for source in sources:
-        path = source.path if isinstance(source, WrittenRule) else source
+        path = source if isinstance(source, Path) else source.path
         try:
-            text = source.text if isinstance(source, WrittenRule) else read_text(path)
+            text = read_text(path) if isinstance(source, Path) else source.text
             known = kept(text, path) if trust_lock else None
             if known is not None:
                 read.append((path, text, known))

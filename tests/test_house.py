@@ -33,7 +33,7 @@ SHARED = {"dialects": ("expansion", "sizes")}  # files that stand beside the fol
 PARTS = {f"{layer}.{name}": f"{layer}/{name}" for layer, names in FOLDERS.items() for name in names}
 JOBS = (  # the folders of coset/ itself, in the order of who may import whom
     "comparing", "job", "console", "pricing", "searching", "proving", "optimizing", "packaging", "tuning", "calibration", "explaining",
-    "reporting", "commands",
+    "reporting", "editor", "commands",
 )  # fmt: skip
 ROOT_FILES = ("__init__", "api", "cli", "bench", "check", "compiling", "deferred_methods", "public", "reference", "second")  # others import
 COPIED = ("lowering/package/runtime.py", "lowering/package/tiles.py")  # texts of packages
@@ -50,6 +50,8 @@ DOORS = {  # third-party package -> where it may be imported
     "torch_mlir": ("frontends/stablehlo", "frontends/mlir", "backends/stablehlo", "backends/mlir"),
     "click": ("coset/",),
     "rich": ("coset/",),
+    "pygls": ("coset/editor/server.py",),
+    "lsprotocol": ("coset/editor/server.py",),
     "pygments": ("rules/pygments_lexer.py",),
 }
 LONG_FILES = {  # more than 400 lines: at most so many, and why

@@ -22,13 +22,22 @@ from coset.commands.options import (
     print_json,
     say,
 )
+from coset.commands.values import MODELS, rule_names, target_names
 
-TARGET = click.option("--target", help="a name of `coset targets`, or a .toml file; by default the one of the model's format")
+TARGET = click.option(
+    "--target", shell_complete=target_names, help="a name of `coset targets`, or a .toml file; by default the one of the model's format"
+)
 
 
 @click.command()
-@click.argument("model", type=click.Path())
-@click.option("--rule", required=True, metavar="NAME", help="a rule, an entry of the library, or an op that has a definition")
+@click.argument("model", type=click.Path(), shell_complete=MODELS)
+@click.option(
+    "--rule",
+    required=True,
+    metavar="NAME",
+    shell_complete=rule_names,
+    help="a rule, an entry of the library, or an op that has a definition",
+)
 @click.option("--at", metavar="VALUE", help="the value of the model at which it should match; by default anywhere")
 @TARGET
 @NUMERICS
@@ -63,7 +72,7 @@ def explain(
 
 
 @click.command()
-@click.argument("model", type=click.Path())
+@click.argument("model", type=click.Path(), shell_complete=MODELS)
 @click.option("--max-abs", type=click.FloatRange(min=0), help="how far an output may be off, in its unit; else what `optimize` allows")
 @click.option("--max-rel", type=click.FloatRange(min=0), help="the same as a share of the output's largest element")
 @TARGET

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from coset.commands.options import CUSTOM_OPS, DIM, JSON, SAMPLES, SUCCESS, file_in_folder, print_json, refuse_overwriting, say
+from coset.commands.values import MODELS, RULE_FILES, files_of, target_names
 from coset.ir.errors import CosetError
 from coset.job.answer import save
 
@@ -16,11 +17,18 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("files", nargs=-1, type=click.Path())
+@click.argument("files", nargs=-1, type=click.Path(), shell_complete=files_of(".toml"))
 @click.option(
     "--docs", type=click.Path(), help="write the targets as a page in Markdown: a file, or, in a folder, targets.md and target-file.md"
 )
-@click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of rules with ops that FILES speak of")
+@click.option(
+    "--rules",
+    "rule_files",
+    multiple=True,
+    type=click.Path(),
+    shell_complete=RULE_FILES,
+    help="a file of rules with ops that FILES speak of",
+)
 @JSON
 def targets(files: tuple[str, ...], rule_files: tuple[str, ...], docs: str | None, as_json: bool) -> int:
     """List the targets: machines with their runtimes, how fast they are, and what is behind the numbers. With FILES, check those of your
@@ -67,7 +75,12 @@ def _checked(files: tuple[str, ...], rule_files: tuple[str, ...]) -> list[Target
 @click.option(
     "-o", "--output", "output", type=click.Path(), help="the target file to write; by default where `--target cpu` or `gpu` finds it"
 )
-@click.option("--target", "target", help="whose numbers are fitted: that of this machine's CPU, or that of a GPU like the one here")
+@click.option(
+    "--target",
+    "target",
+    shell_complete=target_names,
+    help="whose numbers are fitted: that of this machine's CPU, or that of a GPU like the one here",
+)
 @click.option("--profile", "profile", type=click.Path(), help="the SQLite file that keeps measurements; by default in the cache folder")
 @click.option(
     "--from",
@@ -138,8 +151,8 @@ def _fit_to(measurements: Path, target: str | None, output: str | None, profile:
 
 
 @click.command()
-@click.argument("model", type=click.Path())
-@click.option("--against", multiple=True, type=click.Path(), help="further models, timed side by side")
+@click.argument("model", type=click.Path(), shell_complete=MODELS)
+@click.option("--against", multiple=True, type=click.Path(), shell_complete=MODELS, help="further models, timed side by side")
 @click.option("--rounds", default=10, show_default=True, help="blocks of each variant")
 @DIM
 @SAMPLES

@@ -33,6 +33,7 @@ from coset.commands.options import (
     span_of,
     zones_of,
 )
+from coset.commands.values import MODELS, target_names
 from coset.ir.collector import no_collection
 from coset.ir.errors import CosetError
 from coset.job.answer import save
@@ -42,9 +43,13 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("model", type=click.Path())
+@click.argument("model", type=click.Path(), shell_complete=MODELS)
 @click.option("-o", "--output", "output", required=True, type=click.Path(), help="where the result goes: ONNX, or StableHLO (.mlir)")
-@click.option("--target", help="a name of `coset targets`, or a .toml file; by default cpu-onnxruntime, or stablehlo where OUT is .mlir")
+@click.option(
+    "--target",
+    shell_complete=target_names,
+    help="a name of `coset targets`, or a .toml file; by default cpu-onnxruntime, or stablehlo where OUT is .mlir",
+)
 @NUMERICS
 @click.option(
     "--numerics-for",
@@ -213,10 +218,12 @@ def _hand_out(found: dict[str, Any], model: str, output: str, told: Path | None,
 
 
 @click.command()
-@click.argument("model", type=click.Path())
+@click.argument("model", type=click.Path(), shell_complete=MODELS)
 @click.option("-o", "--output", "output", required=True, type=click.Path(), help="the folder that becomes an importable Python package")
 @click.option("--max-memory", metavar="BYTES", callback=bytes_of, help="what temporaries may take at once (1024s: K, M, G)")
-@click.option("--target", default="nvidia-h200", show_default=True, help="a name of `coset targets`, or a .toml file")
+@click.option(
+    "--target", shell_complete=target_names, default="nvidia-h200", show_default=True, help="a name of `coset targets`, or a .toml file"
+)
 @NUMERICS
 @TIME_LIMIT
 @CHECK_TIME_LIMIT

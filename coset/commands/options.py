@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from coset.commands.values import RULE_FILES, SAMPLE_FILES, promises, rule_names
 from coset.ir.errors import CosetError
 from coset.job.answer import as_json, versioned
 
@@ -130,8 +131,9 @@ def refuse_overwriting(given: Iterable[str | Path], written: Mapping[str, str | 
             raise CosetError(f"the {what} would be written over {other}: {path}", help="give each a file of its own")
 
 
-def _import(_: click.Context, __: click.Parameter, modules: tuple[str, ...]) -> None:
-    for module in modules:
+def imported(context: click.Context, _: click.Parameter, modules: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of modules, each of which was imported; none is for a shell that completes a line."""
+    for module in () if context.resilient_parsing else modules:
         try:
             import_module(module)
         except ModuleNotFoundError as error:
@@ -139,23 +141,26 @@ def _import(_: click.Context, __: click.Parameter, modules: tuple[str, ...]) -> 
         except Exception as error:
             what = f"the module `{module}` cannot be imported: {type(error).__name__}: {error}"
             raise CosetError(what, help="import it in Python to see where it fails") from None
+    return modules
 
 
-def _use_libraries(_: click.Context, __: click.Parameter, libraries: tuple[str, ...]) -> None:
-    for library in libraries:
+def _use_libraries(context: click.Context, _: click.Parameter, libraries: tuple[str, ...]) -> None:
+    for library in () if context.resilient_parsing else libraries:
         from coset.backends.onnxruntime import use_library  # and ONNX Runtime: only for those who ask for it
 
         use_library(library)
 
 
-NUMERICS = click.option("--numerics", default="reassociates", show_default=True, help="exact, reassociates, real, approx or lossy")
+NUMERICS = click.option(
+    "--numerics", default="reassociates", show_default=True, help="exact, reassociates, real, approx or lossy", shell_complete=promises
+)
 TIME_LIMIT = click.option("--time-limit", type=float, default=30.0, show_default=True, help="seconds of search")
 CHECK_TIME_LIMIT = click.option(
     "--check-time-limit", type=click.FloatRange(min=0, min_open=True), default=600.0, show_default=True, metavar="S",
     help="seconds of the comparison with the original, after which nothing is handed out",
 )  # fmt: skip
 NODE_LIMIT = click.option("--node-limit", type=int, default=200_000, show_default=True, help="e-nodes")
-RULES = click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules")
+RULES = click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules", shell_complete=RULE_FILES)
 ALLOW_ASSUMED = click.option(
     "--allow-assumed", "allow_assumed", is_flag=True, help="let rules of --rules fire of which nothing is shown; the report names them"
 )
@@ -163,11 +168,11 @@ DIM = click.option(
     "--dim", "dims", multiple=True, metavar="NAME=N", callback=dims_of, help="a number for a free dim (costs, comparison, timing)"
 )
 SAMPLES = click.option(
-    "--sample-inputs", "samples", multiple=True, type=click.Path(), metavar="PATH",
+    "--sample-inputs", "samples", multiple=True, type=click.Path(), metavar="PATH", shell_complete=SAMPLE_FILES,
     help="inputs to compare on beside drawn ones: an .npz file by the names of inputs, or a folder with input_0.pb ..",
 )  # fmt: skip
 NATIVE = click.option(
-    "--native", multiple=True, metavar="MODULE", expose_value=False, callback=_import, help="a module that registers native functions"
+    "--native", multiple=True, metavar="MODULE", expose_value=False, callback=imported, help="a module that registers native functions"
 )
 CUSTOM_OPS = click.option(
     "--custom-op-library", multiple=True, type=click.Path(), metavar="FILE", expose_value=False, callback=_use_libraries,
@@ -175,6 +180,13 @@ CUSTOM_OPS = click.option(
 )  # fmt: skip
 JSON = click.option("--json", "as_json", is_flag=True, help="print one JSON object on stdout")
 DISABLE = click.option(
-    "--disable-rule", "disabled", multiple=True, metavar="NAME", help="a rule, entry or op left out (`*` as in file names)"
+    "--disable-rule",
+    "disabled",
+    multiple=True,
+    metavar="NAME",
+    help="a rule, entry or op left out (`*` as in file names)",
+    shell_complete=rule_names,
 )
-ONLY = click.option("--only-rules", "only", multiple=True, metavar="NAME", help="beside definitions only these rules take part")
+ONLY = click.option(
+    "--only-rules", "only", multiple=True, metavar="NAME", help="beside definitions only these rules take part", shell_complete=rule_names
+)

@@ -22,13 +22,18 @@ from coset.commands.options import (
     refuse_overwriting,
     say,
 )
+from coset.commands.values import MODELS, promises
 
 
 @click.command()
-@click.argument("before", type=click.Path())
-@click.argument("after", type=click.Path())
+@click.argument("before", type=click.Path(), shell_complete=MODELS)
+@click.argument("after", type=click.Path(), shell_complete=MODELS)
 @click.option(
-    "--numerics", default="reassociates", show_default=True, help="what the steps may promise: exact, reassociates, real, approx or lossy"
+    "--numerics",
+    shell_complete=promises,
+    default="reassociates",
+    show_default=True,
+    help="what the steps may promise: exact, reassociates, real, approx or lossy",
 )
 @RULES
 @ALLOW_ASSUMED
@@ -68,8 +73,8 @@ def prove(
 
 @click.command()
 @click.argument("certificate", type=click.Path())
-@click.argument("before", type=click.Path())
-@click.argument("after", type=click.Path())
+@click.argument("before", type=click.Path(), shell_complete=MODELS)
+@click.argument("after", type=click.Path(), shell_complete=MODELS)
 @click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules that the certificate was made with")
 @ALLOW_ASSUMED
 @click.option(
@@ -103,11 +108,12 @@ def verify(
 
 
 @click.command()
-@click.argument("first", type=click.Path())
-@click.argument("second", type=click.Path())
+@click.argument("first", type=click.Path(), shell_complete=MODELS)
+@click.argument("second", type=click.Path(), shell_complete=MODELS)
 @click.option("--html", type=click.Path(), help="write a page with both graphs side by side")
 @click.option(
     "--numerics",
+    shell_complete=promises,
     default="reassociates",
     show_default=True,
     help="what rules that pair nodes may promise; with exact every bit of the outputs counts",

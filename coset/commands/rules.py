@@ -1,4 +1,4 @@
-"""`coset check`, `coset fmt`, `coset rules`: rule files and the library."""
+"""`coset check`, `coset fmt`, `coset rules`, `coset language-server`: rule files and the library."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
-from coset.commands.options import JSON, NATIVE, NEGATIVE, SUCCESS, UNKNOWN, USER_ERROR, print_json, say
+from coset.commands.options import JSON, NATIVE, NEGATIVE, SUCCESS, UNKNOWN, USER_ERROR, imported, print_json, say
+from coset.commands.values import RULE_FILES
 from coset.job.answer import save
 
 
 @click.command()
-@click.argument("files", nargs=-1, type=click.Path())
+@click.argument("files", nargs=-1, type=click.Path(), shell_complete=RULE_FILES)
 @click.option("--all", "anew", is_flag=True, help="verify entries again whose text has not changed since")
 @click.option("--accept-weaker", "accept", is_flag=True, help="enter verdicts that are weaker than before into the lock file")
 @click.option(
@@ -55,7 +56,7 @@ def check(files: tuple[str, ...], anew: bool, accept: bool, seconds: float, requ
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.argument("files", nargs=-1, required=True, type=click.Path(), shell_complete=RULE_FILES)
 @click.option("--check", "only_check", is_flag=True, help="write nothing; exit 1 when a file would change")
 def fmt(files: tuple[str, ...], only_check: bool) -> int:
     """Format rule FILES in place."""
@@ -116,4 +117,23 @@ def rules(names: tuple[str, ...], ops: bool, docs: str | None, textmate: str | N
         return SUCCESS
     all_ops()
     show_rules(load(DEFAULT), as_json)
+    return SUCCESS
+
+
+@click.command("language-server")
+@click.option(
+    "--time-limit",
+    "seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=90.0,
+    show_default=True,
+    help="seconds of the processor for the proof of a rule",
+)
+@click.option("--native", "modules", multiple=True, metavar="MODULE", callback=imported, help="a module that registers native functions")
+@click.option("--stdio", is_flag=True, help="speak on stdin and stdout, as it does without this option; editors add it")
+def language_server(seconds: float, modules: tuple[str, ...], stdio: bool) -> int:
+    """Serve an editor of rule files on stdin and stdout (LSP): mistakes as `check` tells them, completion, meanings, layout, proofs."""
+    from coset.editor.server import serve
+
+    serve(seconds, modules)
     return SUCCESS

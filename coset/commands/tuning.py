@@ -20,12 +20,15 @@ from coset.commands.options import (
     print_json,
     say,
 )
+from coset.commands.values import MODELS, target_names
 from coset.ir.errors import CosetError
 
 
 @click.command()
-@click.argument("model", type=click.Path())
-@click.option("--target", default="nvidia-h200", show_default=True, help="a name of `coset targets`, or a .toml file")
+@click.argument("model", type=click.Path(), shell_complete=MODELS)
+@click.option(
+    "--target", shell_complete=target_names, default="nvidia-h200", show_default=True, help="a name of `coset targets`, or a .toml file"
+)
 @click.option("--profile", type=click.Path(), help="the SQLite file that keeps what is found; by default in the cache folder")
 @click.option("--seconds", type=click.FloatRange(min=0), default=600.0, show_default=True, help="at most; another run goes on")
 @click.option("--jobs", type=click.IntRange(1, 256), help="compilers at once; by default one for each core")

@@ -33,12 +33,12 @@ def show_named_ops(names: Sequence[str], as_json: bool) -> None:
         CosetError: no op has such a name.
     """
     found = [op for name in names for op in _called(name)]
-    described = [_described(op) for op in dict.fromkeys(found)]
+    described = [described_op(op) for op in dict.fromkeys(found)]
     if as_json:
         print(json.dumps({"ops": described}))
         return
     for number, each in enumerate(described):
-        for line in ["", *_lines(each)] if number else _lines(each):
+        for line in ["", *op_lines(each)] if number else op_lines(each):
             CONSOLE.print(escape(line), soft_wrap=True)
 
 
@@ -56,8 +56,8 @@ def _called(name: str) -> list[Op]:
     )
 
 
-def _described(op: Op) -> dict[str, Any]:
-    """An op as rules write it: a node's with the attributes of the standard, and beside them those that a program holds."""
+def described_op(op: Op) -> dict[str, Any]:
+    """An op as rules write it, as data: a node's with the attributes of the standard, and beside them those that a program holds."""
     as_node = node_op(op.name) if op.dialect == "onnx" else None
     shown = as_node or op
     described: dict[str, Any] = {
@@ -98,7 +98,7 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
-def _lines(op: dict[str, Any]) -> list[str]:
+def op_lines(op: dict[str, Any]) -> list[str]:
     operands = [f"{each['name']}{'..' * each['repeats']}{'?' * each['optional']}" for each in op["operands"]]
     lines = [f"{op['name']}({', '.join([*operands, *(a['name'] for a in op['attributes'])])})"]
     lines += [f"  {op['document']}"] if op["document"] else []

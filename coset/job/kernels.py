@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 
 from coset.ir.errors import CosetError
@@ -16,7 +16,11 @@ from coset.targets.target import EVERY, Target, get_target, target_names
 def kernel_errors(paths: Sequence[Path] | None = None) -> list[RuleError]:
     """Kernels of targets that there are not, or that have no price for them: such a kernel would never be chosen. Those of the files of
     `paths`, or all that were read."""
-    files = None if paths is None else {str(path) for path in rule_files(path for path in paths if path.exists())}
+    return errors_of_kernels(None if paths is None else {str(path) for path in rule_files(path for path in paths if path.exists())})
+
+
+def errors_of_kernels(files: Container[str] | None) -> list[RuleError]:
+    """As `kernel_errors`, for files by name, which need not be there."""
     errors: list[RuleError] = []
     for kernel in kernels():
         if files is not None and kernel.entry.place.file not in files:
