@@ -5,6 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
+def lines_of(text: str) -> list[str]:
+    """The lines of a text as parsers and TOML count them: a line separator of Unicode inside of a comment ends none."""
+    lines = text.split("\n")
+    return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
+
+
 @dataclass(frozen=True)
 class Place:
     """Where a user's mistake stands: a file and, for text, a 1-based line and column with the source line."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from coset.ir.op import get_op
-from coset.ir.place import Place
+from coset.ir.place import Place, lines_of
 from coset.ir.types import TensorType
 from coset.rules import algebra, cache, syntax
 from coset.rules.codec import Codec, compact
@@ -230,7 +230,7 @@ def kept_definition(entry: syntax.OpEntry, op: str) -> tuple[list[Rule], list[Ru
         recognise = zip(rules[found.expand :], found.mirrors, strict=True)
         return rules[: found.expand], [rule.changed(mirrors=tuple(rules[number] for number in own)) for rule, own in recognise]
 
-    return _read(_definition_file(entry, op), lambda: lines_of(path), path, _Definition, lambda _: families, made)
+    return _read(_definition_file(entry, op), lambda: lines_of_file(path), path, _Definition, lambda _: families, made)
 
 
 def keep_definition(entry: syntax.OpEntry, op: str, expand: Sequence[Rule], recognise: Sequence[Rule]) -> None:
@@ -248,9 +248,9 @@ def _definition_file(entry: syntax.OpEntry, op: str) -> Path | None:
 
 
 @lru_cache(maxsize=64)
-def lines_of(path: str) -> list[str]:
+def lines_of_file(path: str) -> list[str]:
     """The lines of a file that something kept stands in."""
-    return Path(path).read_text(encoding="utf-8").splitlines()
+    return lines_of(Path(path).read_text(encoding="utf-8"))
 
 
 def _write(file: Path | None, first: _File | _Definition, rules: Sequence[Rule]) -> None:

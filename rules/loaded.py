@@ -19,7 +19,7 @@ from coset.ir.place import Place
 from coset.rules import cache
 from coset.rules.codec import compact
 from coset.rules.definition import definition_of
-from coset.rules.elaborated import CODEC, KeptRule, edge_words, lines_of
+from coset.rules.elaborated import CODEC, KeptRule, edge_words, lines_of_file
 from coset.rules.equation import Numerics
 from coset.rules.parsed import UNREADABLE
 from coset.rules.rule import Rule, with_parts
@@ -57,7 +57,7 @@ class _Kept:
     compiled: bytes
 
     def decoded(self, line: str | bytes) -> Any:
-        return CODEC.decoder(lines_of(self.family.file), self.family.file)(json.loads(line))
+        return CODEC.decoder(lines_of_file(self.family.file), self.family.file)(json.loads(line))
 
 
 class _LoadedRule(KeptRule):
@@ -94,7 +94,7 @@ class _LoadedRule(KeptRule):
 def _place(kept: _Kept) -> dict[str, Any]:
     line, column, width = kept.place
     file = kept.family.file
-    return {"place": Place(file, line, column, lines_of(file)[line - 1], width) if line else Place(file)}
+    return {"place": Place(file, line, column, lines_of_file(file)[line - 1], width) if line else Place(file)}
 
 
 def _sides(kept: _Kept) -> dict[str, Any]:

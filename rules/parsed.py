@@ -9,6 +9,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 
+from coset.ir.place import lines_of
 from coset.rules import cache, syntax
 from coset.rules.codec import Codec, compact
 from coset.rules.syntax import RuleError
@@ -53,7 +54,7 @@ def _read(file: Path | None, text: str, path: str) -> syntax.RuleFile | None:
     if body is None:
         return None
     try:
-        found = CODEC.decoder(text.splitlines(), path)(json.loads(body))
+        found = CODEC.decoder(lines_of(text), path)(json.loads(body))
     except UNREADABLE:
         return None
     return replace(found, path=path) if isinstance(found, syntax.RuleFile) else None

@@ -7,7 +7,7 @@ from typing import Any
 
 from lark import Token, Tree
 
-from coset.ir.place import Place
+from coset.ir.place import Place, lines_of
 from coset.rules import syntax
 from coset.rules.syntax import RuleError
 
@@ -16,7 +16,7 @@ class TermReader:
     """Reads what stands inside entries; mistakes that need no analysis are collected, so that one run reports them all."""
 
     def __init__(self, text: str, path: str) -> None:
-        self.text, self.path, self.lines = text, path, text.splitlines()
+        self.text, self.path, self.lines = text, path, lines_of(text)
         self.errors: list[RuleError] = []
 
     def place(self, node: Tree[Token] | Token) -> Place:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from coset.ir.place import lines_of
+
 SOURCE, HEADING = "# Source: ", "# ----"
 
 
@@ -13,7 +15,7 @@ def sources(text: str) -> dict[int, str]:
     Directly above an entry it is that entry's; under a heading (`# ---- title`) that of the section, up to the next heading; else that
     of the file.
     """
-    lines = text.splitlines()
+    lines = lines_of(text)
     found: dict[int, str] = {}
     file = section = ""
     for first, block in _blocks(lines):

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
-from coset.ir.place import Place
+from coset.ir.place import Place, lines_of
 from coset.rules.syntax import RuleError
 
 ARROWS = ("->", "~>")  # which others have
@@ -31,7 +31,7 @@ _CLOSING = {"(": ")", "[": "]"}
 
 def unexpected(error: UnexpectedInput, text: str, path: str) -> RuleError:
     """The message for what the parser did not expect."""
-    lines = text.splitlines() or [""]
+    lines = lines_of(text) or [""]
     line = error.line if isinstance(error.line, int) and error.line > 0 else len(lines)
     source = lines[min(line, len(lines)) - 1]
     column = error.column if isinstance(error.column, int) and error.column > 0 else len(source) + 1
@@ -122,7 +122,7 @@ def _by_brackets(error: UnexpectedToken, before: str, place: Place, lines: Seque
 
 def _left_open(text: str, path: str) -> RuleError | None:
     opened = _brackets(text)
-    return _not_closed(text, opened[-1], path, text.splitlines()) if opened else None
+    return _not_closed(text, opened[-1], path, lines_of(text)) if opened else None
 
 
 def _not_closed(before: str, position: int, path: str, lines: Sequence[str]) -> RuleError:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from coset.ir.errors import CosetError
-from coset.ir.place import Place
+from coset.ir.place import Place, lines_of
 from coset.ir.problems import FileProblem
 from coset.ir.suggestions import like, likely
 from coset.targets.keys import LEGAL, SECTIONS, TOP, WHOLE
@@ -256,7 +256,7 @@ def read_file(path: Path) -> File:
 def _no_toml(path: Path, text: str, error: Exception) -> CosetError:
     found = re.fullmatch(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", str(error), re.S)
     what = "it nests too deep" if isinstance(error, RecursionError) else found[1] if found else str(error)
-    lines = text.splitlines()
+    lines = lines_of(text)
     line = int(found[2]) if found and found[2] else max(1, len(lines))
     source = lines[line - 1] if line <= len(lines) else ""
     column = int(found[3]) if found and found[3] else len(source) + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from coset.ir.place import Place
+from coset.ir.place import Place, lines_of
 from coset.targets.document import LONGEST, Keys
 
 _KEY = re.compile(r'"([^"\n]*)"|\'([^\'\n]*)\'|([A-Za-z0-9_-]+)')
@@ -17,7 +17,7 @@ def place_of(file: str, text: str, keys: Keys) -> Place:
 
     Lines are looked at one by one, so a table in one line is found as a whole and then by its key.
     """
-    lines = text.splitlines()
+    lines = lines_of(text)
     best: tuple[int, int] | None = None
     for found, line in _assignments(lines):
         if keys[: len(found)] == found and (best is None or len(found) > best[0]):

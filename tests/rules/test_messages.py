@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from coset.cli import run
+from coset.ir.place import lines_of
+from coset.rules.library import check_files
+from coset.targets.place import place_of
 
 RULE = 'use {used}\nrule r\n  "Twice."\n  for x: {type}[S..]{more}\n  {rule}\n  {where}numerics exact\n'
 FLOOR = "floor(floor(x)) => floor(x)"
@@ -68,3 +71,15 @@ def test_a_weaker_assurance_than_required_is_an_answer_of_no(tmp_path: Path, cap
     assert run(["check", str(path), "--require", "tested"]) == 0
     wanted = run(["check", str(path), "--require", "proved"])
     assert wanted == 1 and "`r` is tested, and proved is required" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u0085", "\x0c"])
+def test_a_separator_of_unicode_ends_no_line(separator: str, tmp_path: Path) -> None:
+    """The line beside a mistake is the one that the parser counts, in a rule file and in a target's."""
+    path = tmp_path / "mine.rules"
+    path.write_text(f"# one{separator}two\nuse stablehlo\nrule r\n  for x: F[S..]\n  sinee(-x) => x\n  numerics exact\n")
+    (error,) = check_files([path])[1]
+    assert error.place and (error.place.line, error.place.source) == (5, "  sinee(-x) => x")
+    assert lines_of(f"a{separator}b\r\n\nc\n") == [f"a{separator}b", "", "c"]
+    if separator != "\x0c":  # TOML has no such character
+        assert place_of("f", f"# one{separator}two\n[kernels]\nadd = 1\n", ("kernels", "add")).line == 3
