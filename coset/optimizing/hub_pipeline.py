@@ -24,9 +24,11 @@ from coset.comparing.feeds import Feed, Sample
 from coset.comparing.reference import against_reference, expected_values, is_stablehlo, read_program, renamed, values_in_order, work_of
 from coset.comparing.samples import with_samples
 from coset.comparing.sizes import bindings
+from coset.dialects.hub.hints import honoured
 from coset.extract.cost import Printable
 from coset.frontends.stablehlo.program import import_stablehlo
 from coset.ir import dims
+from coset.ir.builtin import HINTED
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.op import get_op
@@ -92,7 +94,8 @@ class _HubFlow:
 
     def ops(self, program: Program) -> Mapping[str, int]:
         """The ops of a program, without its leaves and what names results."""
-        counted = (term.op.name for term in program.terms() if not term.op.has("leaf") and term.op.name not in UNCOUNTED)
+        terms = (term for term in program.terms() if not term.op.has("leaf") and term.op.name not in UNCOUNTED)
+        counted = (describe(term) if term.op is HINTED else term.op.name for term in terms)
         return dict(sorted(Counter(counted).items(), key=lambda each: (-each[1], each[0])))
 
     def names(self, program: Program) -> Mapping[Term, str]:
@@ -171,6 +174,11 @@ class OnnxOut(_HubFlow):
     dialect = "onnx"
     attempt = "attempt.onnx"
     bitwise = False  # ONNX Runtime beside the evaluator
+
+    @cached_property
+    def original(self) -> Program:
+        """The model as it came, but that ONNX cannot say how precisely an op is computed: what it runs on must do as it is asked anyway."""
+        return honoured(super().original)
 
     def read(self) -> Task:
         self.job.progress("reading the model")

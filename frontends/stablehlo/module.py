@@ -76,7 +76,11 @@ class OpenedModule:
 
     def error(self, message: str, *, op: Any = None, help: str = "") -> CosetError:
         """An error at the place of `op`."""
-        return CosetError(message, place=_place(op, self.name, self.text), help=help)
+        return CosetError(message, place=self.place(op), help=help)
+
+    def place(self, op: Any) -> Place:
+        """Where `op` stands."""
+        return _place(op, self.name, self.text)
 
     def resource(self, name: str) -> bytes:
         """The bytes of the resource `name` (without the alignment that stands before them).
@@ -152,8 +156,10 @@ def _line(text: str | None, line: int) -> str:
 
 
 def _place(op: Any, name: str, text: str | None) -> Place:
-    location = getattr(op, "location", None)
-    if location is not None and getattr(location, "is_a_file", lambda: False)():
+    location: Any = getattr(op, "location", None)
+    while hasattr(location, "child_loc"):  # a name around it
+        location = location.child_loc
+    if text is not None and hasattr(location, "start_line"):
         line, column = int(location.start_line), int(location.start_col)
         return Place(name, line, column, _line(text, line))
     return Place(name)

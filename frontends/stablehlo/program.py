@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from coset.dialects.hub.mlir_origin import MlirOrigin
 from coset.dialects.hub.terms import literal
 from coset.frontends.stablehlo.attributes import Foreign, attribute_of, elements_of, other_type, sized, static_type
 from coset.frontends.stablehlo.equalities import equal_dims
@@ -19,7 +20,9 @@ from coset.ir.builtin import OPAQUE, TOKEN
 from coset.ir.constants import Constant, constant_of
 from coset.ir.dims import Dim
 from coset.ir.errors import CosetError, TypeRuleError
+from coset.ir.place import Place
 from coset.ir.program import Program
+from coset.ir.program_source import ProgramSource
 from coset.ir.stages import passed
 from coset.ir.term import PARAMETER, Region, Term, get, input_term, make
 from coset.ir.types import TensorType, TokenType, Type
@@ -61,6 +64,7 @@ class _Importer:
         self.ages: dict[str, int] = {}
         self.calling: list[str] = []
         self.token: Term | None = None
+        self.places: dict[Term, Place] = {}
         self.within_region = 0
 
     def program(self) -> Program:
@@ -73,7 +77,8 @@ class _Importer:
         scope.update(zip(block.arguments, inputs, strict=True))
         results = self._block(block, scope, name)
         names = _result_names(function, len(results))
-        return Program(inputs, tuple(zip(names, results, strict=True)), self.token)
+        source = ProgramSource(origin=MlirOrigin(self.places))
+        return Program(inputs, tuple(zip(names, results, strict=True)), self.token, source=source)
 
     def _main(self) -> tuple[str, Any]:
         public = [name for name, op in self.functions.items() if "private" not in str(attribute_of(op, "sym_visibility"))]
@@ -113,6 +118,10 @@ class _Importer:
     def _symbol(self, name: str) -> Dim:
         self.ages.setdefault(name, len(self.ages))
         return dims.substitute(dims.symbol(name), self.known)
+
+    def remember(self, term: Term, op: Any) -> None:
+        """Where `term` stands in the module: errors about it say so."""
+        self.places.setdefault(term, self.opened.place(op))
 
     def equal(self, a: Dim, b: Dim) -> None:
         """State that a run that does not fail has a = b: the import begins again where that is news.
@@ -180,7 +189,7 @@ class _Importer:
             self._declared(term, value.type)
 
     def _results(self, op: Any, scope: Scope) -> Sequence[Term]:
-        if op.name in _CONSTANTS:
+        if op.name in _CONSTANTS and not any("." in name for name in op.attributes):
             return (self._constant(op),)
         operands = tuple(scope[value] for value in op.operands)
         if op.name in _CALLS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from coset.dialects.hub.hints import without_hints
 from coset.dialects.hub.mlir_ops import FIELDS
 from coset.dialects.hub.mlir_text import dense_text, type_text
 from coset.dialects.hub.terms import is_splat
@@ -70,8 +71,8 @@ def _readable(term: Term) -> bool:
 # ---------------------------------------------------------------- by the table
 
 
-def _plain(body: PrintedBlock, term: Term) -> str:
-    attributes = attribute_texts(term)
+def _plain(body: PrintedBlock, term: Term, hints: Sequence[str] = ()) -> str:
+    attributes = [*attribute_texts(term), *hints]
     operands = body.typed(term.operands)
     results = result_types(term.type)
     plain = term.op.dialect == "stablehlo" and term.op.has("elementwise") and len(term.operands) <= 2
@@ -81,6 +82,17 @@ def _plain(body: PrintedBlock, term: Term) -> str:
         return value
     return body.op(term.op.name, operands, attributes, results)
 
+
+def _hinted(body: PrintedBlock, term: Term) -> str:
+    """The op with the attributes that say how it is to be computed."""
+    plain = without_hints(term)
+    return _WITH_HINTS.get(plain.op.name, _plain)(body, plain, [f"{name} = {text}" for name, text in term.attribute("hints")])
+
+
+_WITH_HINTS = {
+    "stablehlo.dot_general": numbers.dot_general, "stablehlo.convolution": numbers.convolution,
+    "stablehlo.dynamic_conv": numbers.convolution,
+}  # fmt: skip
 
 # ---------------------------------------------------------------- leaves, tuples
 
@@ -175,7 +187,7 @@ def _is_nan(body: PrintedBlock, term: Term) -> str:
 
 PRINTERS: dict[str, Printer] = {
     "builtin.constant": _constant, "builtin.dims": _dims, "builtin.get": _get, "builtin.token": _token, "builtin.tuple": _tuple,
-    "builtin.opaque": print_opaque,
+    "builtin.opaque": print_opaque, "builtin.hinted": _hinted,
     "stablehlo.broadcast_in_dim": _broadcast, "stablehlo.reshape": _reshape, "stablehlo.iota": _iota, "stablehlo.slice": _slice,
      "chlo.is_nan": _is_nan,
     "stablehlo.reduce": regions.reduce, "stablehlo.reduce_window": regions.reduce, "stablehlo.reduce_region": regions.with_region,
