@@ -37,6 +37,7 @@ from coset.ir.program_source import source_of
 from coset.ir.term import PARAMETER, Term, make
 from coset.ir.types import Type
 from coset.job.job import Job
+from coset.job.left_out import warn_of_left_out
 from coset.job.phases import phases_for
 from coset.lowering.arranging.live import Steps, steps_of
 from coset.lowering.onnx.model import highest_opset, write
@@ -125,6 +126,7 @@ class StableHloOut(_HubFlow):
         """Kept ONNX nodes and ops of other dialects are opened, for nothing else has a form; StableHLO stays as it came."""
         self.job.progress("reading the model")
         program = self.original
+        warn_of_left_out(self.job, program)
         inner = HubBodies(self.job, _Body)
         roots = inner.of(program.roots if is_stablehlo(self.job.model) else primitive(program))
         if inner.refused is not None:
@@ -182,6 +184,7 @@ class OnnxOut(_HubFlow):
 
     def read(self) -> Task:
         self.job.progress("reading the model")
+        warn_of_left_out(self.job, self.original)
         return self._task(self.original, highest_opset(self.original))
 
     def printable(self, task: Task) -> Printable:
@@ -261,9 +264,10 @@ def _interpret(original: Program, written: Program, report: CheckReport) -> None
         return
     case, expected, noise = next(expected_values(original, report.binding, CheckReport(report.binding)))
     numbers = _numbers(written, [case.feed[term.attribute("name")] for term in original.inputs])
+    alone = replace(written, source=None)  # what the module says beside its program says nothing of its value
     with StablehloInterpreter() as interpreter:
         try:
-            results = interpreter.run(print_stablehlo(written, binding=numbers), list(renamed(original, written, case.feed).values()))
+            results = interpreter.run(print_stablehlo(alone, binding=numbers), list(renamed(original, written, case.feed).values()))
         except CosetError:
             return  # the evaluator has compared it; what the interpreter does not know is no mistake of the program
     name = f"{case.name}, interpreted"

@@ -14,6 +14,7 @@ from coset.ir.evaluate import describe
 from coset.ir.program import Program
 from coset.ir.term import Term, rewritten
 from coset.job.job import Job
+from coset.job.left_out import warn_of_left_out
 from coset.job.phases import phases_for
 from coset.lowering.planning.chosen_matrix import chosen_matrix
 from coset.lowering.planning.contraction import of_matrices
@@ -38,6 +39,7 @@ def searched(job: Job, original: Program, *, recurrences: bool = True) -> Task:
     Raises:
         CosetError: as `phases_for`; or an op is asked for in another way than the target computes it.
     """
+    warn_of_left_out(job, original)
     original = honoured(original, _rounded if job.numerics in APPROXIMATE else full_precision)
     prices = None
     if recurrences and job.target.fusion is not None:

@@ -1,4 +1,4 @@
-"""What the reader of StableHLO keeps of a module for those who write or refuse it."""
+"""What the reader of StableHLO keeps of a module for those who write it again, or refuse it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,29 @@ from coset.ir.place import Place
 from coset.ir.program_source import ModelOrigin, ProgramSource
 from coset.ir.term import Term
 
+Named = tuple[tuple[str, str], ...]  # attributes: a name and the text of its value, sorted by name
+
 
 @dataclass(frozen=True)
 class MlirOrigin(ModelOrigin):
-    """`places` says where in the text each hinted term stands."""
+    """`places` says where in the text each hinted term stands.
+
+    `module` and `function` are what the module and the program's function are called ("": the module has no name). `module_attributes`,
+    `function_attributes`, and for each input and each output in order `arguments` and `results`, are attributes that say nothing of the
+    program itself. `beside` are the other operations of the module that stay, as text, by their names. `resources` has the bytes of
+    `dense_resource` constants in all of these as MLIR writes them, by their names. `lost` names what could not be kept.
+    """
 
     places: Mapping[Term, Place] = field(default_factory=dict)
+    module: str = ""
+    function: str = "main"
+    module_attributes: Named = ()
+    function_attributes: Named = ()
+    arguments: tuple[Named, ...] = ()
+    results: tuple[Named, ...] = ()
+    beside: Mapping[str, str] = field(default_factory=dict)
+    resources: Mapping[str, str] = field(default_factory=dict)
+    lost: tuple[str, ...] = ()
 
 
 NOWHERE = MlirOrigin()

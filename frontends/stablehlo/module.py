@@ -88,6 +88,14 @@ class OpenedModule:
         Raises:
             CosetError: the module has no such resource.
         """
+        return bytes.fromhex(self.written_resource(name)[8:])
+
+    def written_resource(self, name: str) -> str:
+        """The resource `name` as MLIR writes it: hexadecimal digits, of the alignment first.
+
+        Raises:
+            CosetError: the module has no such resource.
+        """
         if self._blobs is None:
             whole = self.text if self.text is not None else self.module.operation.get_asm()
             start = whole.rfind("{-#")
@@ -95,7 +103,7 @@ class OpenedModule:
             self._blobs = {match.group(1).strip('"'): match.group(2) for match in found}
         if name not in self._blobs:
             raise CosetError(f"the constant `{name}` has no data", place=Place(self.name), help="the file was printed without its weights")
-        return bytes.fromhex(self._blobs[name][8:])
+        return self._blobs[name]
 
 
 def open_module(source: str | Path | bytes) -> OpenedModule:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from coset.dialects.hub.mlir_origin import MlirOrigin
 from coset.dialects.hub.terms import literal
 from coset.frontends.stablehlo.attributes import Foreign, attribute_of, elements_of, other_type, sized, static_type
+from coset.frontends.stablehlo.beside import attributes_of, beside_of, listed_attributes, lost_in_call, resources_of
 from coset.frontends.stablehlo.equalities import equal_dims
 from coset.frontends.stablehlo.module import OpenedModule, open_module
 from coset.frontends.stablehlo.node import KnownDim, MlirOperation, solve
@@ -65,6 +67,7 @@ class _Importer:
         self.calling: list[str] = []
         self.token: Term | None = None
         self.places: dict[Term, Place] = {}
+        self.lost: list[str] = []
         self.within_region = 0
 
     def program(self) -> Program:
@@ -77,8 +80,23 @@ class _Importer:
         scope.update(zip(block.arguments, inputs, strict=True))
         results = self._block(block, scope, name)
         names = _result_names(function, len(results))
-        source = ProgramSource(origin=MlirOrigin(self.places))
-        return Program(inputs, tuple(zip(names, results, strict=True)), self.token, source=source)
+        program = Program(inputs, tuple(zip(names, results, strict=True)), self.token)
+        return replace(program, source=ProgramSource(origin=self._origin(program, name, function)))
+
+    def _origin(self, program: Program, name: str, function: Any) -> MlirOrigin:
+        """What the module says beside the program."""
+        module = self.opened.module.operation
+        beside = beside_of(self.opened, function, program.roots)
+        said = MlirOrigin(
+            places=self.places, module=str(module.attributes["sym_name"].value) if "sym_name" in module.attributes else "", function=name,
+            module_attributes=attributes_of(module, self.opened), function_attributes=attributes_of(function, self.opened),
+            arguments=listed_attributes(function, "arg_attrs", len(program.inputs), self.opened),
+            results=listed_attributes(function, "res_attrs", len(program.outputs), self.opened),
+            beside=beside, lost=tuple(dict.fromkeys(self.lost)),
+        )  # fmt: skip
+        values = [text for named in (said.module_attributes, said.function_attributes, *said.arguments, *said.results) for _, text in named]
+        payloads = [str(term.attribute("payload")) for term in program.terms() if term.op is OPAQUE]
+        return replace(said, resources=resources_of([*values, *beside.values(), *payloads], self.opened))
 
     def _main(self) -> tuple[str, Any]:
         public = [name for name, op in self.functions.items() if "private" not in str(attribute_of(op, "sym_visibility"))]
@@ -247,6 +265,7 @@ class _Importer:
         for index, (argument, term) in enumerate(zip(block.arguments, operands, strict=True)):
             self._named_dim(function, index, term)
             self._declared(term, argument.type)
+        self.lost += lost_in_call(op, function, self.opened)
         self.calling.append(name)
         results = self._block(block, dict(zip(block.arguments, operands, strict=True)), f"the function `{name}`")
         self.calling.pop()

@@ -35,6 +35,7 @@ class PrintedBlock:
         self.taken: set[str] = set() if outer is None else outer.taken
         self.parametric: dict[Term, bool] = {} if outer is None else outer.parametric
         self.functions: list[list[str]] = [] if outer is None else outer.functions
+        self.reserved: frozenset[str] = frozenset() if outer is None else outer.reserved  # names of functions that are taken
 
     # ------------------------------------------------------------ names
 
@@ -159,12 +160,14 @@ class PrintedBlock:
     def function(self, parameters: Sequence[Term]) -> PrintedBlock:
         """The body of a function beside this one: it sees no value of the others."""
         body = PrintedBlock(introducers(parameters, ()))
-        body.functions = self.functions
+        body.functions, body.reserved = self.functions, self.reserved
         return body
 
     def add_function(self, parameters: str, results: str, lines: Sequence[str]) -> str:
         """Print a private function; its name."""
         name = f"decomposition{len(self.functions)}"
+        while name in self.reserved:
+            name += "_"
         head = f"  func.func private @{name}({parameters}) -> ({results}) {{"
         self.functions.append([head, *(f"    {line}" for line in lines), "  }"])
         return name
