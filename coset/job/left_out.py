@@ -38,6 +38,8 @@ def _beside(origin: MlirOrigin, program: Program) -> Iterator[str]:
     yield from (f"`{name}` of the function `{origin.function}`" for name in _said(origin.function_attributes))
     yield from _of_values("input", [str(term.attribute("name")) for term in program.inputs], origin.arguments)
     yield from _of_values("output", [name for name, _ in program.outputs], origin.results)
+    checks = sum(each.name == "stablehlo.custom_call" for each in origin.checks)
+    yield from [f"{checks} assertion{'s' if checks > 1 else ''} about sizes"] if checks else []
     yield from (f"the function or symbol `{name}` beside it" for name in origin.beside if not name.startswith("#"))
 
 

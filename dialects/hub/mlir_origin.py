@@ -13,13 +13,25 @@ Named = tuple[tuple[str, str], ...]  # attributes: a name and the text of its va
 
 
 @dataclass(frozen=True)
+class KeptOperation:
+    """An operation that is written before all others: `payload` is its text between operands and types, `results` the types of its results.
+    An operand n >= 0 is result n, counted through all kept operations; ~i is the program's input i."""
+
+    name: str
+    operands: tuple[int, ...]
+    payload: str
+    results: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class MlirOrigin(ModelOrigin):
     """`places` says where in the text each hinted term stands.
 
     `module` and `function` are what the module and the program's function are called ("": the module has no name). `module_attributes`,
     `function_attributes`, and for each input and each output in order `arguments` and `results`, are attributes that say nothing of the
     program itself. `beside` are the other operations of the module that stay, as text, by their names. `resources` has the bytes of
-    `dense_resource` constants in all of these as MLIR writes them, by their names. `lost` names what could not be kept.
+    `dense_resource` constants in all of these as MLIR writes them, by their names. `checks` are the program's assertions about sizes and
+    what they are computed from. `lost` names what could not be kept.
     """
 
     places: Mapping[Term, Place] = field(default_factory=dict)
@@ -31,6 +43,7 @@ class MlirOrigin(ModelOrigin):
     results: tuple[Named, ...] = ()
     beside: Mapping[str, str] = field(default_factory=dict)
     resources: Mapping[str, str] = field(default_factory=dict)
+    checks: tuple[KeptOperation, ...] = ()
     lost: tuple[str, ...] = ()
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from coset.dialects.hub.mlir_origin import Named
 from coset.frontends.stablehlo.module import OpenedModule
-from coset.ir.builtin import OPAQUE
-from coset.ir.term import Term, topological
 
 _OWN = frozenset({"sym_name", "sym_visibility", "function_type", "arg_attrs", "res_attrs"})  # what the header of a function says
 _SYMBOL = re.compile(r'"(?:[^"\\]|\\.)*"|@(?:([\w$.-]+)|"((?:[^"\\]|\\.)*)")')  # a string, or a symbol
@@ -51,14 +49,13 @@ def _named(attributes: Any, op: Any, opened: OpenedModule) -> Named:
     return tuple(sorted(found))
 
 
-def beside_of(opened: OpenedModule, function: Any, roots: Iterable[Term]) -> dict[str, str]:
-    """The operations of the module that stay beside the program's `function`: all but private functions that no one needs. By a name of
-    their own (that of a symbol, or a number), in the order in which they stand."""
+def beside_of(opened: OpenedModule, function: Any, kept_texts: Iterable[str]) -> dict[str, str]:
+    """The operations of the module that stay beside the program's `function`: all but private functions that no one needs, neither they nor
+    `kept_texts` of operations of the function. By a name of their own (that of a symbol, or a number), in the order in which they stand."""
     every = {_name(op, place): op.operation for place, op in enumerate(opened.module.body.operations) if op.operation != function.operation}
     texts = {name: op.get_asm(use_local_scope=True) for name, op in every.items()}
     kept = [name for name, op in every.items() if op.name != "func.func" or _visibility(op) != "private"]
-    payloads = [str(term.attribute("payload")) for term in topological(roots) if term.op is OPAQUE]
-    waiting = [*(texts[name] for name in kept), *payloads]
+    waiting = [*(texts[name] for name in kept), *kept_texts]
     found = set(kept)
     while waiting:
         for name in symbols(waiting.pop()):

@@ -226,9 +226,10 @@ def _rng_bit_generator(node: MlirOperation) -> Built:
 
 
 def _custom_call(node: MlirOperation) -> Built | None:
-    """JAX's assertions about dims are facts of every run that does not fail, and no work; other calls are kept."""
+    """JAX's assertions about dims are facts of every run that does not fail, and stand beside the program; other calls are kept."""
     if node.value("call_target_name") != "shape_assertion" or not node.operands or not is_about_dims(node.operands[0]):
         return None
+    node.importer.keep_check(node.op)
     stated = node.operands[0]
     if stated.op.name == "stablehlo.compare" and stated.attribute("direction") == "EQ":
         left, right = (host_value(operand) for operand in stated.operands)

@@ -12,6 +12,7 @@ from coset.dialects.hub.mlir_origin import MlirOrigin
 from coset.dialects.hub.terms import literal
 from coset.frontends.stablehlo.attributes import Foreign, attribute_of, elements_of, other_type, sized, static_type
 from coset.frontends.stablehlo.beside import attributes_of, beside_of, listed_attributes, lost_in_call, resources_of
+from coset.frontends.stablehlo.checks import SizeChecks
 from coset.frontends.stablehlo.equalities import equal_dims
 from coset.frontends.stablehlo.module import OpenedModule, open_module
 from coset.frontends.stablehlo.node import KnownDim, MlirOperation, solve
@@ -68,6 +69,7 @@ class _Importer:
         self.token: Term | None = None
         self.places: dict[Term, Place] = {}
         self.lost: list[str] = []
+        self.checks = SizeChecks(())
         self.within_region = 0
 
     def program(self) -> Program:
@@ -78,6 +80,7 @@ class _Importer:
         taken: set[str] = set()
         inputs = tuple(self._input(argument, index, taken) for index, argument in enumerate(block.arguments))
         scope.update(zip(block.arguments, inputs, strict=True))
+        self.checks = SizeChecks(list(block.arguments))
         results = self._block(block, scope, name)
         names = _result_names(function, len(results))
         program = Program(inputs, tuple(zip(names, results, strict=True)), self.token)
@@ -86,16 +89,16 @@ class _Importer:
     def _origin(self, program: Program, name: str, function: Any) -> MlirOrigin:
         """What the module says beside the program."""
         module = self.opened.module.operation
-        beside = beside_of(self.opened, function, program.roots)
+        payloads = [str(term.attribute("payload")) for term in program.terms() if term.op is OPAQUE]
+        beside = beside_of(self.opened, function, [*payloads, *(each.payload for each in self.checks.operations)])
         said = MlirOrigin(
             places=self.places, module=str(module.attributes["sym_name"].value) if "sym_name" in module.attributes else "", function=name,
             module_attributes=attributes_of(module, self.opened), function_attributes=attributes_of(function, self.opened),
             arguments=listed_attributes(function, "arg_attrs", len(program.inputs), self.opened),
             results=listed_attributes(function, "res_attrs", len(program.outputs), self.opened),
-            beside=beside, lost=tuple(dict.fromkeys(self.lost)),
+            beside=beside, checks=tuple(self.checks.operations), lost=tuple(dict.fromkeys(self.lost)),
         )  # fmt: skip
         values = [text for named in (said.module_attributes, said.function_attributes, *said.arguments, *said.results) for _, text in named]
-        payloads = [str(term.attribute("payload")) for term in program.terms() if term.op is OPAQUE]
         return replace(said, resources=resources_of([*values, *beside.values(), *payloads], self.opened))
 
     def _main(self) -> tuple[str, Any]:
@@ -141,6 +144,11 @@ class _Importer:
         """Where `term` stands in the module: errors about it say so."""
         self.places.setdefault(term, self.opened.place(op))
 
+    def keep_check(self, op: Any) -> None:
+        """Keep an assertion about sizes beside the program: it is no term of it."""
+        if self.within_region or not self.checks.keep(op):
+            self.lost.append("an assertion about sizes inside of control flow")
+
     def equal(self, a: Dim, b: Dim) -> None:
         """State that a run that does not fail has a = b: the import begins again where that is news.
 
@@ -169,7 +177,9 @@ class _Importer:
             Foreign: it has effects.
         """
         before = self.token
+        self.within_region += 1
         results = self.inline(region, parameters, outer)
+        self.within_region -= 1
         if self.token is not before:
             self.token = before
             raise Foreign
@@ -183,7 +193,9 @@ class _Importer:
         """
         parameters = tuple(make(PARAMETER, (), {"index": index, "type": type}) for index, type in enumerate(types))
         before = self.token
+        self.within_region += 1
         results = self._called(name, parameters, None)
+        self.within_region -= 1
         if self.token is not before:
             self.token = before
             raise Foreign
@@ -212,12 +224,14 @@ class _Importer:
         operands = tuple(scope[value] for value in op.operands)
         if op.name in _CALLS:
             return self._call(op, operands)
+        depth, lost = self.within_region, len(self.lost)
         try:
             built = self._built(MlirOperation(op, op.name, operands, scope, self))
             if built is not None:
                 return (built,) if isinstance(built, Term) else built
         except (Foreign, TypeRuleError):
-            pass
+            self.within_region = depth
+            del self.lost[lost:]  # it is kept with all that is inside
         return self._opaque(op, operands, scope)
 
     def _built(self, node: MlirOperation) -> Any:
@@ -267,8 +281,12 @@ class _Importer:
             self._declared(term, argument.type)
         self.lost += lost_in_call(op, function, self.opened)
         self.calling.append(name)
+        callers = dict(zip(block.arguments, op.operands, strict=True)) if op is not None else {}
+        self.checks.callers |= callers
         results = self._block(block, dict(zip(block.arguments, operands, strict=True)), f"the function `{name}`")
         self.calling.pop()
+        for argument in callers:
+            del self.checks.callers[argument]
         return results
 
     def _named_dim(self, function: Any, index: int, term: Term) -> None:

@@ -66,9 +66,9 @@ def quoted(text: str) -> str:
 
 def name_text(name: str) -> str:
     """The name of an attribute or a resource: bare, or a string where MLIR needs that."""
-    return name if re.fullmatch(r"[A-Za-z_][\w$.]*", name) else quoted(name)
+    return name if re.fullmatch(r"[A-Za-z_][\w$.]*", name, re.ASCII) else quoted(name)
 
 
 def symbol(name: str) -> str:
     """The name of a function or module as a symbol."""
-    return f"@{name}" if re.fullmatch(r"[A-Za-z_][\w$.]*", name) else f"@{quoted(name)}"
+    return f"@{name}" if re.fullmatch(r"[A-Za-z_][\w$.]*", name, re.ASCII) else f"@{quoted(name)}"

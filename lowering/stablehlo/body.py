@@ -140,6 +140,15 @@ class PrintedBlock:
         self.line(f"}}) : {types}")
         return value
 
+    def kept(self, name: str, operands: Sequence[tuple[str, str]], payload: str, results: Sequence[str]) -> str:
+        """Print an operation that was kept as text: `payload` is what stands between its operands and its types."""
+        value = self.fresh() if results else ""
+        group = f"{value}:{len(results)} = " if len(results) > 1 else f"{value} = " if results else ""
+        types = f"({', '.join(type for _, type in operands)}) -> {_result_text(results)}"
+        for line in f'{group}"{name}"({", ".join(value for value, _ in operands)}){payload} : {types}'.split("\n"):
+            self.line(line)
+        return value
+
     def typed(self, terms: Sequence[Term]) -> list[tuple[str, str]]:
         """Values with their types."""
         for term in terms:

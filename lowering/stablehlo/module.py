@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from coset.dialects.expansion import expanded
-from coset.dialects.hub.mlir_origin import MlirOrigin, Named, mlir_origin
+from coset.dialects.hub.mlir_origin import KeptOperation, MlirOrigin, Named, mlir_origin
 from coset.dialects.hub.mlir_text import element_text, stored
 from coset.dialects.sizes import with_sizes
 from coset.ir.errors import CosetError
@@ -40,8 +40,9 @@ def print_stablehlo(program: Program, *, binding: Mapping[str, int] | None = Non
     parameters = []
     for term, said in zip(program.inputs, _each(origin.arguments, len(program.inputs)), strict=True):
         given = str(term.attribute("name"))
-        body.define(term, body.fresh(re.sub(r"[^\w$.-]", "_", given)))
+        body.define(term, body.fresh(re.sub(r"[^\w$.-]", "_", given, flags=re.ASCII)))
         parameters.append(f"{body.value(term)}: {body.type(term)}{_braces(said)} loc({quoted(given)})")
+    _print_kept(body, origin.checks, program)
     body.emit([root for root in program.roots if not isinstance(root.type, TokenType)])
     body.emit(program.roots)
     values = [term for _, term in program.outputs]
@@ -55,6 +56,15 @@ def print_stablehlo(program: Program, *, binding: Mapping[str, int] | None = Non
     beside = [f"  {line}" for text in origin.beside.values() for line in text.split("\n")]
     lines = [module, head, *(f"    {line}" for line in body.lines), returned, "  }", *private, *beside, "}", *_resources(origin), ""]
     return "\n".join(lines)
+
+
+def _print_kept(body: PrintedBlock, kept: Sequence[KeptOperation], program: Program) -> None:
+    """Operations over the inputs that are no terms."""
+    known: list[tuple[str, str]] = []
+    for each in kept:
+        operands = [known[n] if n >= 0 else (body.value(program.inputs[~n]), body.type(program.inputs[~n])) for n in each.operands]
+        value, types = body.kept(each.name, operands, each.payload, each.results), each.results
+        known += [(value if len(types) == 1 else f"{value}#{place}", type) for place, type in enumerate(types)]
 
 
 def _each(said: Sequence[Named], count: int) -> Sequence[Named]:
