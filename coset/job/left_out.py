@@ -40,6 +40,8 @@ def _beside(origin: MlirOrigin, program: Program) -> Iterator[str]:
     yield from _of_values("output", [name for name, _ in program.outputs], origin.results)
     checks = sum(each.name == "stablehlo.custom_call" for each in origin.checks)
     yield from [f"{checks} assertion{'s' if checks > 1 else ''} about sizes"] if checks else []
+    count = origin.constraints
+    yield from [f"{count} constraint{'s' if count > 1 else ''} of sharding"] if count else []
     yield from (f"the function or symbol `{name}` beside it" for name in origin.beside if not name.startswith("#"))
 
 

@@ -28,7 +28,7 @@ from coset.dialects.hub.hints import honoured
 from coset.extract.cost import Printable
 from coset.frontends.stablehlo.program import import_stablehlo
 from coset.ir import dims
-from coset.ir.builtin import HINTED
+from coset.ir.builtin import HINTED, OPAQUE
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.op import get_op
@@ -185,6 +185,7 @@ class OnnxOut(_HubFlow):
     def read(self) -> Task:
         self.job.progress("reading the model")
         warn_of_left_out(self.job, self.original)
+        _refuse_foreign(self.original)
         return self._task(self.original, highest_opset(self.original))
 
     def printable(self, task: Task) -> Printable:
@@ -212,6 +213,19 @@ class OnnxOut(_HubFlow):
             return against_reference(self.original, run, self.job.dims, exact=exact, exceptions=exceptions)
 
         return compare
+
+
+def _refuse_foreign(program: Program) -> None:
+    """Nothing for a program that ONNX can hold.
+
+    Raises:
+        CosetError: an operation of it is kept as MLIR text.
+    """
+    for term in program.terms():
+        if term.op is OPAQUE and isinstance(term.attribute("payload"), str):
+            raise CosetError(
+                f"`{describe(term)}` is known to its own format only, so that no ONNX model can hold it", help="write StableHLO"
+            )
 
 
 def _why_not(name: str, attributes: Mapping[str, Any], types: Sequence[Type]) -> str | None:

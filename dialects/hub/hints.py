@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from coset.dialects.hub.mlir_origin import mlir_origin
-from coset.ir.builtin import HINTED
+from coset.ir.builtin import HINTED, OPAQUE
 from coset.ir.errors import CosetError
 from coset.ir.op import get_op
 from coset.ir.program import Program
@@ -48,6 +48,15 @@ def evaluate_hinted(term: Term, operands: Sequence[Any]) -> Any:
     return plain.op.meaning(plain, operands, dict[str, int]())
 
 
+def is_sharding(term: Term) -> bool:
+    """True for an operation that says how a value lies on devices, and gives that value. It is kept as it is written."""
+    if term.op is not OPAQUE or len(term.operands) != 1 or term.operands[0].type != term.type:
+        return False
+    name = f"{term.attribute('domain')}.{term.attribute('name')}"
+    called = name == "stablehlo.custom_call" and 'call_target_name = "Sharding"' in term.attribute("payload")
+    return called or name == "sdy.sharding_constraint"
+
+
 def full_precision(term: Term) -> str:
     """Why a target that multiplies and adds its element types as they are does not compute a hinted term as it is asked ("" if it does):
     it rounds no operand, but has one algorithm and says nothing of the accuracy of its functions."""
@@ -69,7 +78,7 @@ def _is_plain(term: Term, algorithm: str) -> bool:
 
 
 def honoured(program: Program, unmet: Unmet = full_precision) -> Program:
-    """`program` without hints, for a target that computes every op as it is asked.
+    """`program` without hints, for a target that computes every op as it is asked, and without what it says of values on devices.
 
     Raises:
         CosetError: `unmet` says why it does not compute one so.
@@ -86,7 +95,7 @@ def honoured(program: Program, unmet: Unmet = full_precision) -> Program:
 
 
 def unhinted(program: Program) -> Program:
-    """`program` with every op computed in any way: what its hints ask for is not looked at."""
+    """`program` with every op computed in any way, on any device: what its hints ask for is not looked at."""
     return _plain(program, lambda _: None)
 
 
@@ -96,6 +105,8 @@ def _plain(program: Program, see: Callable[[Term], None]) -> Program:
     def plain(term: Term) -> Term:
         if term.op is HINTED:
             return without_hints(term)
+        if is_sharding(term):
+            return term.operands[0]
         if not any(map(_has_hints, term.regions)):
             return term
         regions = tuple(Region(region.parameters, rewritten(region.results, plain)) for region in term.regions)
@@ -116,7 +127,7 @@ def _see_all(roots: Sequence[Term], see: Callable[[Term], None]) -> None:
 
 
 def _has_hints(region: Region) -> bool:
-    return any(term.op is HINTED or any(map(_has_hints, term.regions)) for term in topological(region.results))
+    return any(term.op is HINTED or is_sharding(term) or any(map(_has_hints, term.regions)) for term in topological(region.results))
 
 
 def asked_text(term: Term) -> str:

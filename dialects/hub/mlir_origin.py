@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from coset.dialects.hub.mlir_text import DimBounds
 from coset.ir.place import Place
 from coset.ir.program_source import ModelOrigin, ProgramSource
 from coset.ir.term import Term
@@ -31,7 +32,9 @@ class MlirOrigin(ModelOrigin):
     `function_attributes`, and for each input and each output in order `arguments` and `results`, are attributes that say nothing of the
     program itself. `beside` are the other operations of the module that stay, as text, by their names. `resources` has the bytes of
     `dense_resource` constants in all of these as MLIR writes them, by their names. `checks` are the program's assertions about sizes and
-    what they are computed from. `lost` names what could not be kept.
+    what they are computed from. `bounds` are the largest numbers of dim symbols;
+    `argument_bounds` and `result_bounds` are those of the dims of each input and output, as the module has them. `constraints` counts
+    the values of which the program says how they lie on devices. `lost` names what could not be kept.
     """
 
     places: Mapping[Term, Place] = field(default_factory=dict)
@@ -43,7 +46,11 @@ class MlirOrigin(ModelOrigin):
     results: tuple[Named, ...] = ()
     beside: Mapping[str, str] = field(default_factory=dict)
     resources: Mapping[str, str] = field(default_factory=dict)
+    bounds: Mapping[str, int] = field(default_factory=dict)
+    argument_bounds: tuple[DimBounds, ...] = ()
+    result_bounds: tuple[DimBounds, ...] = ()
     checks: tuple[KeptOperation, ...] = ()
+    constraints: int = 0
     lost: tuple[str, ...] = ()
 
 

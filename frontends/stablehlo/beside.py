@@ -52,7 +52,11 @@ def _named(attributes: Any, op: Any, opened: OpenedModule) -> Named:
 def beside_of(opened: OpenedModule, function: Any, kept_texts: Iterable[str]) -> dict[str, str]:
     """The operations of the module that stay beside the program's `function`: all but private functions that no one needs, neither they nor
     `kept_texts` of operations of the function. By a name of their own (that of a symbol, or a number), in the order in which they stand."""
-    every = {_name(op, place): op.operation for place, op in enumerate(opened.module.body.operations) if op.operation != function.operation}
+    every = {
+        name_of(op) or f"#{place}": op.operation
+        for place, op in enumerate(opened.module.body.operations)
+        if op.operation != function.operation
+    }
     texts = {name: op.get_asm(use_local_scope=True) for name, op in every.items()}
     kept = [name for name, op in every.items() if op.name != "func.func" or _visibility(op) != "private"]
     waiting = [*(texts[name] for name in kept), *kept_texts]
@@ -65,8 +69,9 @@ def beside_of(opened: OpenedModule, function: Any, kept_texts: Iterable[str]) ->
     return {name: text for name, text in texts.items() if name in found}
 
 
-def _name(op: Any, place: int) -> str:
-    return str(op.attributes["sym_name"].value) if "sym_name" in op.attributes else f"#{place}"
+def name_of(op: Any) -> str:
+    """The symbol that an operation is; "" if it is none."""
+    return str(op.attributes["sym_name"].value) if "sym_name" in op.attributes else ""
 
 
 def _visibility(op: Any) -> str:
@@ -95,5 +100,5 @@ def lost_in_call(op: Any, function: Any, opened: OpenedModule) -> list[str]:
         own = listed_attributes(function, name, 0, opened)
         given += [("values of", name) for name in dict.fromkeys(name for each in own for name, _ in each) if name not in _INLINED]
     given += [("", name) for name, _ in attributes_of(function, opened) if "." in name]
-    callee = str(function.attributes["sym_name"].value)
+    callee = name_of(function)
     return [f"`{name}` of {' '.join(filter(None, (where, f'the function `{callee}`')))}" for where, name in given]

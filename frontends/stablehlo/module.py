@@ -15,6 +15,10 @@ from coset.ir.place import Place
 Module = Any  # torch_mlir.ir.Module; the wheel has no stubs
 _MAGIC = b"ML\xefR"
 _ERROR = re.compile(r'error: (?:"(?P<file>[^"]*)"|\S+?):(?P<line>\d+):(?P<column>\d+): (?P<what>[^\n]*)')
+SHARDY = (
+    "Shardy's own text is not read: export the module without Shardy (in JAX: jax.config.update('jax_use_shardy_partitioner', False)), or "
+    "print it in MLIR's generic form, which is kept"
+)
 _BLOB = re.compile(r'([\w.$-]+|"[^"]*")\s*:\s*"0x([0-9A-Fa-f]*)"')
 
 
@@ -151,11 +155,12 @@ def _decoded(raw: bytes, name: str) -> str:
 
 
 def _refused(message: str, name: str, text: str | None) -> CosetError:
+    help = SHARDY if "Dialect `sdy' not found" in message else ""
     match = _ERROR.search(message)
     if match is None:
         return CosetError(f"MLIR refuses the module: {message.strip().splitlines()[-1]}", place=Place(name))
     line, column = int(match["line"]), int(match["column"])
-    return CosetError(f"MLIR refuses the module: {match['what']}", place=Place(name, line, column, _line(text, line)))
+    return CosetError(f"MLIR refuses the module: {match['what']}", place=Place(name, line, column, _line(text, line)), help=help)
 
 
 def _line(text: str | None, line: int) -> str:

@@ -8,10 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from coset.dialects.hub.hints import is_sharding
 from coset.dialects.hub.mlir_origin import MlirOrigin
 from coset.dialects.hub.terms import literal
-from coset.frontends.stablehlo.attributes import Foreign, attribute_of, elements_of, other_type, sized, static_type
-from coset.frontends.stablehlo.beside import attributes_of, beside_of, listed_attributes, lost_in_call, resources_of
+from coset.frontends.stablehlo.attributes import Foreign, attribute_of, bounds_of, elements_of, other_type, sized, static_type
+from coset.frontends.stablehlo.beside import attributes_of, beside_of, listed_attributes, lost_in_call, name_of, resources_of
 from coset.frontends.stablehlo.checks import SizeChecks
 from coset.frontends.stablehlo.equalities import equal_dims
 from coset.frontends.stablehlo.module import OpenedModule, open_module
@@ -24,10 +25,10 @@ from coset.ir.constants import Constant, constant_of
 from coset.ir.dims import Dim
 from coset.ir.errors import CosetError, TypeRuleError
 from coset.ir.place import Place
-from coset.ir.program import Program
+from coset.ir.program import Program, spelled
 from coset.ir.program_source import ProgramSource
 from coset.ir.stages import passed
-from coset.ir.term import PARAMETER, Region, Term, get, input_term, make
+from coset.ir.term import INPUT, PARAMETER, Region, Term, get, input_term, make
 from coset.ir.types import TensorType, TokenType, Type
 
 Value = Any  # torch_mlir.ir.Value
@@ -69,6 +70,8 @@ class _Importer:
         self.token: Term | None = None
         self.places: dict[Term, Place] = {}
         self.lost: list[str] = []
+        self.bounds: dict[str, int] = {}
+        self.of_inputs: set[str] = set()
         self.checks = SizeChecks(())
         self.within_region = 0
 
@@ -81,6 +84,9 @@ class _Importer:
         inputs = tuple(self._input(argument, index, taken) for index, argument in enumerate(block.arguments))
         scope.update(zip(block.arguments, inputs, strict=True))
         self.checks = SizeChecks(list(block.arguments))
+        self.of_inputs = spelled(inputs)
+        for argument, term in scope.items():
+            self._declared(term, argument.type)
         results = self._block(block, scope, name)
         names = _result_names(function, len(results))
         program = Program(inputs, tuple(zip(names, results, strict=True)), self.token)
@@ -88,15 +94,17 @@ class _Importer:
 
     def _origin(self, program: Program, name: str, function: Any) -> MlirOrigin:
         """What the module says beside the program."""
-        module = self.opened.module.operation
+        opened, module, type = self.opened, self.opened.module.operation, function.attributes["function_type"].value
         payloads = [str(term.attribute("payload")) for term in program.terms() if term.op is OPAQUE]
-        beside = beside_of(self.opened, function, [*payloads, *(each.payload for each in self.checks.operations)])
+        beside = beside_of(opened, function, [*payloads, *(each.payload for each in self.checks.operations)])
         said = MlirOrigin(
-            places=self.places, module=str(module.attributes["sym_name"].value) if "sym_name" in module.attributes else "", function=name,
-            module_attributes=attributes_of(module, self.opened), function_attributes=attributes_of(function, self.opened),
-            arguments=listed_attributes(function, "arg_attrs", len(program.inputs), self.opened),
-            results=listed_attributes(function, "res_attrs", len(program.outputs), self.opened),
-            beside=beside, checks=tuple(self.checks.operations), lost=tuple(dict.fromkeys(self.lost)),
+            places=self.places, module=name_of(module), function=name,
+            module_attributes=attributes_of(module, opened), function_attributes=attributes_of(function, opened),
+            arguments=listed_attributes(function, "arg_attrs", len(program.inputs), opened),
+            results=listed_attributes(function, "res_attrs", len(program.outputs), opened),
+            beside=beside, bounds=self.bounds, argument_bounds=tuple(map(bounds_of, type.inputs)),
+            result_bounds=tuple(map(bounds_of, type.results)), checks=tuple(self.checks.operations),
+            constraints=sum(map(is_sharding, program.terms())), lost=tuple(dict.fromkeys(self.lost)),
         )  # fmt: skip
         values = [text for named in (said.module_attributes, said.function_attributes, *said.arguments, *said.results) for _, text in named]
         return replace(said, resources=resources_of([*values, *beside.values(), *payloads], self.opened))
@@ -306,6 +314,10 @@ class _Importer:
         found = sized(type)
         if found is None or not isinstance(term.type, TensorType) or term.type.shape is None:
             return
+        for dim, bound in zip(term.type.shape, bounds_of(type), strict=False):
+            name = None if isinstance(dim, int) else dims.alone(dim)
+            if bound is not None and name is not None and (name not in self.of_inputs or term.op is INPUT):
+                self.bounds[name] = min(bound, self.bounds.get(name, bound))
         for ours, theirs in zip(term.type.shape, found[1], strict=True):
             if theirs is not None and ours != theirs:
                 self.equal(ours, theirs)

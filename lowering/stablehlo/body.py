@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from coset.dialects.hub.mlir_text import type_text
+from coset.dialects.hub.mlir_text import NO_BOUNDS, Bounds, type_text
 from coset.dialects.hub.terms import is_splat
 from coset.ir import dims
 from coset.ir.dims import Dim
@@ -26,8 +26,10 @@ def is_number(term: Term) -> bool:
 class PrintedBlock:
     """A block that is being printed. `lines` grow; nested blocks see the values and dims of the outer ones."""
 
-    def __init__(self, sources: Introducers, outer: PrintedBlock | None = None) -> None:
+    def __init__(self, sources: Introducers, outer: PrintedBlock | None = None, bounds: Bounds = NO_BOUNDS) -> None:
         self.sources = sources
+        self.bounds: Bounds = bounds if outer is None else outer.bounds
+        self.own_types: dict[Term, str] = {} if outer is None else outer.own_types  # of inputs, whose bounds are the module's
         self.lines: list[str] = []
         self.values: dict[Term, str] = {}
         self.sizes: dict[Dim, str] = {} if outer is None else dict(outer.sizes)
@@ -79,7 +81,11 @@ class PrintedBlock:
 
     def type(self, term: Term) -> str:
         """The type of a term as text."""
-        return type_text(term.type)
+        return self.own_types.get(term) or type_text(term.type, self.bounds)
+
+    def result_types(self, type: Type) -> list[str]:
+        """The types of an operation's results as text: a tuple type is several results."""
+        return [type_text(item, self.bounds) for item in (type.items if isinstance(type, TupleType) else (type,))]
 
     # ------------------------------------------------------------ order
 
@@ -168,7 +174,7 @@ class PrintedBlock:
 
     def function(self, parameters: Sequence[Term]) -> PrintedBlock:
         """The body of a function beside this one: it sees no value of the others."""
-        body = PrintedBlock(introducers(parameters, ()))
+        body = PrintedBlock(introducers(parameters, ()), bounds=self.bounds)
         body.functions, body.reserved = self.functions, self.reserved
         return body
 
@@ -254,8 +260,3 @@ class PrintedBlock:
 
 def _result_text(results: Sequence[str]) -> str:
     return results[0] if len(results) == 1 else f"({', '.join(results)})"
-
-
-def result_types(type: Type) -> list[str]:
-    """The types of an operation's results as text: a tuple type is several results."""
-    return [type_text(item) for item in type.items] if isinstance(type, TupleType) else [type_text(type)]

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from coset.dialects.expansion import expanded
 from coset.dialects.hub.mlir_origin import KeptOperation, MlirOrigin, Named, mlir_origin
-from coset.dialects.hub.mlir_text import element_text, stored
+from coset.dialects.hub.mlir_text import DimBounds, bounded_text, bounds_of_shape, element_text, stored, type_text
 from coset.dialects.sizes import with_sizes
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
-from coset.ir.types import TokenType
+from coset.ir.term import Term
+from coset.ir.types import TensorType, TokenType
 from coset.lowering.stablehlo.attributes import name_text, quoted, symbol
 from coset.lowering.stablehlo.body import PrintedBlock
 from coset.lowering.stablehlo.dims import introducers
@@ -35,9 +36,11 @@ def print_stablehlo(program: Program, *, binding: Mapping[str, int] | None = Non
     origin = mlir_origin(program.source)
     program = with_sizes(program, binding) if binding else program
     program = program.with_roots(tuple(expanded(program.roots, has_form)))
-    body = PrintedBlock(introducers(program.inputs, program.terms()))
+    body = PrintedBlock(introducers(program.inputs, program.terms()), bounds=origin.bounds)
+    _refuse_other_bounds(program, origin)
     body.reserved = frozenset((*origin.beside, origin.function))
     parameters = []
+    body.own_types = {term: _own_type(term, bounds) for term, bounds in zip(program.inputs, origin.argument_bounds, strict=False) if bounds}
     for term, said in zip(program.inputs, _each(origin.arguments, len(program.inputs)), strict=True):
         given = str(term.attribute("name"))
         body.define(term, body.fresh(re.sub(r"[^\w$.-]", "_", given, flags=re.ASCII)))
@@ -65,6 +68,30 @@ def _print_kept(body: PrintedBlock, kept: Sequence[KeptOperation], program: Prog
         operands = [known[n] if n >= 0 else (body.value(program.inputs[~n]), body.type(program.inputs[~n])) for n in each.operands]
         value, types = body.kept(each.name, operands, each.payload, each.results), each.results
         known += [(value if len(types) == 1 else f"{value}#{place}", type) for place, type in enumerate(types)]
+
+
+def _own_type(term: Term, bounds: DimBounds) -> str:
+    """The type of an input with the bounds that the module gives it, where its dims are still symbols."""
+    if not bounds or not isinstance(term.type, TensorType) or term.type.static is not None:
+        return type_text(term.type)
+    left = tuple(None if isinstance(dim, int) else bound for dim, bound in zip(term.tensor.dims, bounds, strict=True))
+    return bounded_text(term.tensor, left)
+
+
+def _refuse_other_bounds(program: Program, origin: MlirOrigin) -> None:
+    """Nothing if the outputs have the bounds that the module gives them, where their dims are still symbols.
+
+    Raises:
+        CosetError: one has another bound: another interface.
+    """
+    for (name, term), bounds in zip(program.outputs, origin.result_bounds, strict=False):
+        if term in program.inputs or not isinstance(term.type, TensorType) or term.type.shape is None:
+            continue
+        own = bounds_of_shape(term.type.shape, origin.bounds)
+        for axis, (dim, ours, bound) in enumerate(zip(term.type.shape, own, bounds, strict=False)):
+            if ours != bound and not isinstance(dim, int):
+                what = f"dim {axis} of the output `{name}` has the bound {bound or 'none'}, but {ours or 'none'} in the result"
+                raise CosetError(what, help="give equal dims equal bounds in the module")
 
 
 def _each(said: Sequence[Named], count: int) -> Sequence[Named]:

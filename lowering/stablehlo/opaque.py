@@ -36,5 +36,5 @@ def print_opaque(body: PrintedBlock, term: Term) -> str:
     def placed(match: re.Match[str]) -> str:
         return match.group(0) if match.group(1) is None else body.value(outer[int(match.group(1))])
 
-    value = body.kept(describe(term), body.typed(operands), _NAME.sub(placed, payload), list(map(type_text, results)))
+    value = body.kept(describe(term), body.typed(operands), _NAME.sub(placed, payload), [type_text(each, body.bounds) for each in results])
     return value or "%unused"

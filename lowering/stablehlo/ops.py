@@ -16,7 +16,7 @@ from coset.ir.term import Term
 from coset.ir.types import I64, TensorType, TupleType, Type
 from coset.lowering.stablehlo import numbers, regions
 from coset.lowering.stablehlo.attributes import attribute_texts, ints
-from coset.lowering.stablehlo.body import NO_VALUE, PrintedBlock, is_number, result_types
+from coset.lowering.stablehlo.body import NO_VALUE, PrintedBlock, is_number
 from coset.lowering.stablehlo.collectives import COLLECTIVE_PRINTERS
 from coset.lowering.stablehlo.opaque import print_opaque
 
@@ -74,7 +74,7 @@ def _readable(term: Term) -> bool:
 def _plain(body: PrintedBlock, term: Term, hints: Sequence[str] = ()) -> str:
     attributes = [*attribute_texts(term), *hints]
     operands = body.typed(term.operands)
-    results = result_types(term.type)
+    results = body.result_types(term.type)
     plain = term.op.dialect == "stablehlo" and term.op.has("elementwise") and len(term.operands) <= 2
     if plain and not attributes and all(type == results[0] for _, type in operands):
         value = body.fresh()
@@ -112,7 +112,7 @@ def _dims(body: PrintedBlock, term: Term) -> str:
         shape = type_text(TensorType(I64, wanted.dims))
         value, type = body.op("stablehlo.reshape", [(value, type)], [], [shape]), shape
     if wanted.dtype != I64:
-        value = body.op("stablehlo.convert", [(value, type)], [], [type_text(wanted)])
+        value = body.op("stablehlo.convert", [(value, type)], [], [body.type(term)])
     return value
 
 
@@ -132,11 +132,11 @@ def _token(_: PrintedBlock, __: Term) -> str:
 
 
 def _barrier(body: PrintedBlock, term: Term) -> str:
-    return body.op(term.op.name, body.typed(term.operands), [], result_types(term.type)) if term.operands else NO_VALUE
+    return body.op(term.op.name, body.typed(term.operands), [], body.result_types(term.type)) if term.operands else NO_VALUE
 
 
 def _tuple(body: PrintedBlock, term: Term) -> str:
-    return body.op("stablehlo.tuple", body.typed(term.operands), [], [type_text(term.type)])
+    return body.op("stablehlo.tuple", body.typed(term.operands), [], [body.type(term)])
 
 
 # ---------------------------------------------------------------- ops whose shape may be symbolic
