@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from coset.extract.work import WorkSizes, flops_of, pieces_of
-from coset.ir.op import Attributes, Op
+from coset.ir.builtin import HINTED
+from coset.ir.op import Attributes, Op, get_op
 from coset.ir.term import AttributeItems
 from coset.ir.types import DTYPES, TensorType, Type
 from coset.targets.condition import holds, says
@@ -39,6 +40,7 @@ class Pricer:
     def _find_form(self, op: Op, attributes: Attributes, result: Type, operands: tuple[Type, ...], original: bool) -> Form | None:
         if self.printable is not None and self.printable(op.name, attributes, operands) is not None:
             return None
+        op, attributes = _priced(op, attributes)
         default = (self.target.default,) if self.target.dialect in (op.dialect, EVERY) else ()
         fitting = [
             form for form in self.target.forms.get(op.name, default) if all(holds(word, attributes, operands) for word in form.conditions)
@@ -59,10 +61,10 @@ class Pricer:
         unprinted = self.printable(op.name, dict(attributes), operands) if self.printable is not None else None
         if unprinted is not None:
             return unprinted
+        op, given = _priced(op, dict(attributes))
         forms = self.target.forms.get(op.name)
         if not forms:
             return "the target has no kernel for it"
-        given = dict(attributes)
         missing = {form: [word for word in form.conditions if not holds(word, given, operands)] for form in forms}
         fitting = [form for form in forms if not missing[form]]
         if fitting:
@@ -87,7 +89,7 @@ class Pricer:
         key = (form, op, attributes, result, operands, read, fixed)
         found = self._seconds.get(key)
         if found is None:
-            found = self._seconds[key] = self._estimate(form, op, dict(attributes), result, operands, read, fixed)
+            found = self._seconds[key] = self._estimate(form, *_priced(op, dict(attributes)), result, operands, read, fixed)
         return found
 
     def launch(self, kernel: str) -> float:
@@ -135,6 +137,11 @@ class Pricer:
     def _move(self, name: str, moved: float) -> float:
         kernel = self.target.kernels[name]
         return kernel.launch.value + kernel.moving(moved)
+
+
+def _priced(op: Op, attributes: Attributes) -> tuple[Op, Attributes]:
+    """What an op is priced as: a hinted one as its op in any precision."""
+    return (get_op(attributes["op"]), dict(attributes["given"])) if op is HINTED else (op, attributes)
 
 
 def _gathers(op: Op, attributes: Attributes) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from coset.egraph.saturated import ENode, Saturated
 from coset.ir.builtin import ABSENT, DIMS
+from coset.ir.op import AT_RUN_TIME
 from coset.ir.term import CONSTANT, Term, topological
 from coset.ir.types import TensorType, Type
 
@@ -31,7 +32,7 @@ def is_constant(node: ENode, type: Type, operands: Sequence[bool]) -> bool:
     """True when the value is known at build time, given which operands are (an absent one is)."""
     if node.op is CONSTANT:
         return True
-    if not isinstance(type, TensorType) or type.static is None or node.regions or node.op.has("effect") or node.op.has("distributed"):
+    if not isinstance(type, TensorType) or type.static is None or node.regions or not node.op.traits.isdisjoint(AT_RUN_TIME):
         return False
     if node.op is DIMS:
         return all(isinstance(dim, int) for dim in dict(node.attributes)["dims"])

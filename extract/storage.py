@@ -8,7 +8,7 @@ from coset.egraph.saturated import ENode, Saturated
 from coset.extract.greedy import tree_order
 from coset.extract.problem import Choice, Picks, Problem
 from coset.extract.work import WorkSizes
-from coset.ir.op import Op
+from coset.ir.op import AT_RUN_TIME, Op
 from coset.ir.term import CONSTANT, AttributeItems
 from coset.ir.types import AbsentType, TensorType
 from coset.targets.target import Target
@@ -60,7 +60,7 @@ def computable(op: Op, attributes: AttributeItems) -> bool:
     an input never, whatever it is equal to."""
     if op.has("leaf"):
         return op.name in ("builtin.constant", "builtin.absent")
-    if op.has("effect") or op.has("distributed"):
+    if not op.traits.isdisjoint(AT_RUN_TIME):
         return False
     return not op.has("foreign") or not dict(attributes)["effect"]
 

@@ -221,7 +221,9 @@ def _numbered(value: Any, binding: Mapping[str, int]) -> Any:
 
 
 def describe(term: Term) -> str:
-    """The op's name as the user knows it: for an opaque term its foreign name."""
+    """The op's name as the user knows it: for an opaque term its foreign name, for a hinted one that of its op."""
+    if term.op.has("hinted"):
+        return str(term.attribute("op"))
     if not term.op.has("foreign"):
         return term.op.name
     domain = term.attribute("domain")

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from coset.ir.constants import constant_of
+from coset.ir.op import AT_RUN_TIME
 from coset.ir.term import CONSTANT, Term, constant, make, topological
 from coset.ir.types import F32, TensorType
 from coset.prove.bound import NONE, NOTHING, Bound, magnitude, roundoff
@@ -47,11 +48,11 @@ def coarsest(term: Term) -> float:
 
 
 def depends_on_processes(term: Term) -> bool:
-    """True where a value depends on other processes, or on when it is computed; in functions too."""
+    """True where a value depends on other processes, on when it is computed, or on how the runtime does it; in functions too."""
     stack = [term]
     while stack:
         for each in topological([stack.pop()]):
-            if each.op.has("distributed") or each.op.has("effect"):
+            if not each.op.traits.isdisjoint(AT_RUN_TIME):
                 return True
             stack += [result for region in each.regions for result in region.results]
     return False

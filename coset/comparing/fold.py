@@ -18,6 +18,8 @@ import numpy as np
 from coset.backends.onnxruntime import LIBRARIES, Feed, evaluate_opaque, node_values
 from coset.comparing.noise import wide
 from coset.comparing.worker import WORKER, RequestLost
+from coset.dialects.hub.hints import evaluate_hinted, is_sharding
+from coset.ir.builtin import HINTED
 from coset.ir.constants import constant_of
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import Fallback, describe, evaluate
@@ -41,11 +43,15 @@ LOST: WeakKeyDictionary[Term, str] = WeakKeyDictionary()  # constants that a run
 
 
 def fallback_for(source: ProgramSource | None, seconds: float = SECONDS) -> Fallback:
-    """Values of terms whose op has no NumPy meaning of its own: its definition's, or, of an opaque one, its foreign runtime's, which has so
-    many seconds, in a process of its own. `coset.comparing.worker.Lost`: it is late there, or dies."""
+    """Values of terms whose op has no NumPy meaning of its own: its definition's, of a hinted one its op's, or, of an opaque one, its
+    foreign runtime's, which has so many seconds, in a process of its own. `coset.comparing.worker.Lost`: it is late there, or dies."""
     run = partial(_node_apart, seconds)
 
     def value(term: Term, arrays: Sequence[Any]) -> Any:
+        if term.op is HINTED:
+            return evaluate_hinted(term, arrays)
+        if is_sharding(term):
+            return arrays[0]
         return evaluate_opaque(term, arrays, source, run) if term.op.has("foreign") else evaluate_defined(term, arrays)
 
     return value
@@ -58,6 +64,8 @@ def fallback_of_constants(source: ProgramSource | None, seconds: float = SECONDS
     def value(term: Term, arrays: Sequence[Any]) -> Any:
         if term in LOST:
             raise RequestLost(LOST[term])
+        if is_sharding(term):
+            raise CosetError("what is said of a value on devices stays in the program")
         try:
             return run(term, arrays)
         except RequestLost as error:

@@ -20,6 +20,7 @@ from coset.comparing.infinities import LOST, ExactOutputs
 from coset.comparing.noise import floating, largest_step, moved, nudged, rounded, weight_bytes, wide
 from coset.comparing.sizes import trials
 from coset.comparing.usual_outputs import blindness, usual_sizes
+from coset.dialects.hub.hints import unhinted
 from coset.frontends.onnx.model import STANDARD, import_model
 from coset.frontends.stablehlo.program import import_stablehlo
 from coset.ir import dims
@@ -79,12 +80,12 @@ def against_reference(
     """
     refusal = apart = ""
     draw = draw or (cases_of_bits if exact else cases)
-    beside = _Beside(program, run, opened or program, plain, amplified, sums, exact, overlooks, exceptions)
+    beside = _Beside(program, run, opened or unhinted(program), plain, amplified, sums, exact, overlooks, exceptions)
     for binding in trials(program, given):
         report = CheckReport(dict(binding))
         usual: dict[str, float] = {}  # the largest element of each output on the first inputs
         ordinary: list[Feed] = []
-        for case, expected, noise in expected_values(program, binding, report, seed, opened or program, draw=draw):
+        for case, expected, noise in expected_values(program, binding, report, seed, opened, draw=draw):
             report.cases.append(case.name)
             report.feeds[case.name] = case.feed
             usual = usual or usual_sizes(program, expected)
@@ -207,7 +208,7 @@ def expected_values(
 ) -> Iterator[tuple[Case, Feed, Callable[[], Feed]]]:
     """Each case with the outputs, and what measures how far one rounding error on every number that goes in moves them, where it is
     `opened`."""
-    shaking = opened or program
+    shaking = opened or unhinted(program)
     shaken: list[Program] = []
     for case in draw(program, binding, seed):
         try:

@@ -24,9 +24,11 @@ from coset.comparing.feeds import Feed, Sample
 from coset.comparing.reference import against_reference, expected_values, is_stablehlo, read_program, renamed, values_in_order, work_of
 from coset.comparing.samples import with_samples
 from coset.comparing.sizes import bindings
+from coset.dialects.hub.hints import honoured
 from coset.extract.cost import Printable
 from coset.frontends.stablehlo.program import import_stablehlo
 from coset.ir import dims
+from coset.ir.builtin import HINTED, OPAQUE
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.op import get_op
@@ -35,6 +37,7 @@ from coset.ir.program_source import source_of
 from coset.ir.term import PARAMETER, Term, make
 from coset.ir.types import Type
 from coset.job.job import Job
+from coset.job.left_out import warn_of_left_out
 from coset.job.phases import phases_for
 from coset.lowering.arranging.live import Steps, steps_of
 from coset.lowering.onnx.model import highest_opset, write
@@ -92,7 +95,8 @@ class _HubFlow:
 
     def ops(self, program: Program) -> Mapping[str, int]:
         """The ops of a program, without its leaves and what names results."""
-        counted = (term.op.name for term in program.terms() if not term.op.has("leaf") and term.op.name not in UNCOUNTED)
+        terms = (term for term in program.terms() if not term.op.has("leaf") and term.op.name not in UNCOUNTED)
+        counted = (describe(term) if term.op is HINTED else term.op.name for term in terms)
         return dict(sorted(Counter(counted).items(), key=lambda each: (-each[1], each[0])))
 
     def names(self, program: Program) -> Mapping[Term, str]:
@@ -126,6 +130,7 @@ class StableHloOut(_HubFlow):
         """Kept ONNX nodes and ops of other dialects are opened, for nothing else has a form; StableHLO stays as it came."""
         self.job.progress("reading the model")
         program = self.original
+        warn_of_left_out(self.job, program)
         inner = HubBodies(self.job, _Body)
         roots = inner.of(program.roots if is_stablehlo(self.job.model) else primitive(program))
         if inner.refused is not None:
@@ -176,8 +181,15 @@ class OnnxOut(_HubFlow):
     attempt = "attempt.onnx"
     bitwise = False  # ONNX Runtime beside the evaluator
 
+    @cached_property
+    def original(self) -> Program:
+        """The model as it came, but that ONNX cannot say how precisely an op is computed: what it runs on must do as it is asked anyway."""
+        return honoured(super().original)
+
     def read(self) -> Task:
         self.job.progress("reading the model")
+        warn_of_left_out(self.job, self.original)
+        _refuse_foreign(self.original)
         return self._task(self.original, highest_opset(self.original))
 
     def printable(self, task: Task) -> Printable:
@@ -205,6 +217,19 @@ class OnnxOut(_HubFlow):
             return against_reference(self.original, run, self.job.dims, exact=exact, exceptions=exceptions)
 
         return compare
+
+
+def _refuse_foreign(program: Program) -> None:
+    """Nothing for a program that ONNX can hold.
+
+    Raises:
+        CosetError: an operation of it is kept as MLIR text.
+    """
+    for term in program.terms():
+        if term.op is OPAQUE and isinstance(term.attribute("payload"), str):
+            raise CosetError(
+                f"`{describe(term)}` is known to its own format only, so that no ONNX model can hold it", help="write StableHLO"
+            )
 
 
 def _why_not(name: str, attributes: Mapping[str, Any], types: Sequence[Type]) -> str | None:
@@ -257,9 +282,10 @@ def _interpret(original: Program, written: Program, report: CheckReport) -> None
         return
     case, expected, noise = next(expected_values(original, report.binding, CheckReport(report.binding)))
     numbers = _numbers(written, [case.feed[term.attribute("name")] for term in original.inputs])
+    alone = replace(written, source=None)  # what the module says beside its program says nothing of its value
     with StablehloInterpreter() as interpreter:
         try:
-            results = interpreter.run(print_stablehlo(written, binding=numbers), list(renamed(original, written, case.feed).values()))
+            results = interpreter.run(print_stablehlo(alone, binding=numbers), list(renamed(original, written, case.feed).values()))
         except CosetError:
             return  # the evaluator has compared it; what the interpreter does not know is no mistake of the program
     name = f"{case.name}, interpreted"

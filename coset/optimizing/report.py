@@ -16,6 +16,7 @@ from coset.extract.select import reprice
 from coset.ir.evaluate import describe
 from coset.ir.program import Program
 from coset.job.answer import as_json, save, versioned
+from coset.job.left_out import left_out
 from coset.job.own_ops import as_written, why_unwritten
 from coset.prove.certificate import Certificate
 from coset.rules.lock import entry_of
@@ -93,10 +94,14 @@ def report_of(
         "host": [vars(each) for each in placement.hosted],
         "on_target": placement.here if task.job.target.host is not None else None,
         "transfers": {"count": placement.transfers, "bytes": placement.bytes, "seconds": placement.seconds},
-        "warnings": [warning for each in (solved, *solved.zones) if (warning := each.saturation.warning)],
+        "warnings": [*left_out(task.job, task.program), *_warnings(solved)],
         "check": check.summary(),
         "certificate": None,
     }  # fmt: skip
+
+
+def _warnings(solved: Solved) -> list[str]:
+    return [warning for each in (solved, *solved.zones) if (warning := each.saturation.warning)]
 
 
 def _insides(task: Task) -> dict[str, Any]:

@@ -7,12 +7,14 @@ from collections.abc import Iterable
 import coset.dialects
 from coset.comparing.reference import KNOWN, UNDEFINED
 from coset.comparing.sizes import bindings
+from coset.dialects.hub.hints import full_precision, honoured
 from coset.ir.builtin import OPAQUE
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.program import Program
 from coset.ir.term import Term, rewritten
 from coset.job.job import Job
+from coset.job.left_out import warn_of_left_out
 from coset.job.phases import phases_for
 from coset.lowering.planning.chosen_matrix import chosen_matrix
 from coset.lowering.planning.contraction import of_matrices
@@ -20,6 +22,7 @@ from coset.lowering.planning.convolution_gradients import gradient_of_convolutio
 from coset.lowering.planning.grouped import is_grouped
 from coset.lowering.planning.kinds import is_convolution_gradient
 from coset.lowering.planning.primitive import Opener, primitive
+from coset.pricing.kernel_options import APPROXIMATE
 from coset.pricing.looping import Loops
 from coset.pricing.plan_price import PlanPrices
 from coset.searching.task import Task
@@ -34,13 +37,20 @@ def searched(job: Job, original: Program, *, recurrences: bool = True) -> Task:
     loops may be kernels.
 
     Raises:
-        CosetError: as `phases_for`.
+        CosetError: as `phases_for`; or an op is asked for in another way than the target computes it.
     """
+    warn_of_left_out(job, original)
+    original = honoured(original, _rounded if job.numerics in APPROXIMATE else full_precision)
     prices = None
     if recurrences and job.target.fusion is not None:
         prices = PlanPrices(job.target, next(bindings(original, job.dims)), numerics=job.numerics)
     program = with_gradients(original, _opened(original, prices, sums=job.numerics != "exact"))
     return Task(job, program, dict(next(bindings(program, job.dims))), phases_for(job, EVERY_OPSET))
+
+
+def _rounded(term: Term) -> str:
+    """As `full_precision` for numerics under which products are of fewer bits than their operands have."""
+    return full_precision(term) or f"products of {term.tensor.dtype} may be rounded under these numerics"
 
 
 def _opened(program: Program, prices: PlanPrices | None, *, sums: bool) -> tuple[Term, ...]:

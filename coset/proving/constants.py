@@ -79,7 +79,7 @@ def _meant(term: Term, steps: list[CertificateStep]) -> Term:
 def is_computable(term: Term) -> bool:
     """True for a term whose value follows from those of its operands, and is not too large."""
     small = isinstance(term.type, TensorType) and term.type.static is not None and prod(term.type.static) <= MOST_ELEMENTS
-    known = term.op is KEPT or not (term.op.has("foreign") or term.op.has("effect"))
+    known = term.op is KEPT or not (term.op.has("foreign") or term.op.has("effect") or term.op.has("hinted"))
     return small and known and term.tensor.dtype.kind != "string"
 
 

@@ -86,8 +86,5 @@ SCATTER = {
     "scatter_dims_to_operand_dims": "scattered_dims_to_operand_dims",
 }  # fmt: skip
 """The lists of `#stablehlo.scatter`, to the names that the bindings give them."""
-# attributes that say how exactly a result is wanted, or how it may be computed: they change no meaning
-HINTS = frozenset({
-    "precision_config", "algorithm", "result_accuracy", "compare_type", "known_expanding_dimensions", "known_nonexpanding_dimensions",
-    "mhlo.frontend_attributes", "mhlo.sharding", "xla_shape",
-})  # fmt: skip
+# attributes that say nothing beside the rest of the operation
+SILENT = frozenset({"compare_type", "known_expanding_dimensions", "known_nonexpanding_dimensions", "xla_shape"})

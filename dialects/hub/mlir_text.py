@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from coset.dialects.hub.scalars import cast
+from coset.ir.dims import Poly, Shape
 from coset.ir.errors import CosetError
 from coset.ir.op import Array
 from coset.ir.quantized import QuantizedType, quantized
 from coset.ir.types import DTYPES, I64, DType, TensorType, TokenType, TupleType, Type
 
+DimBounds = tuple[int | None, ...]  # of the dims of a type
+NO_BOUNDS: Mapping[str, int] = {}
 TEXT_OF_DTYPE: dict[DType, str] = {
     DTYPES[ours]: theirs
     for ours, theirs in {
@@ -67,8 +70,11 @@ def element_type(text: str) -> DType | None:
                      axis=None if match["axis"] is None else int(match["axis"]), limits=limits)  # fmt: skip
 
 
-def type_text(type: Type) -> str:
-    """MLIR's spelling of a type; a symbolic dim is `?`.
+Bounds = Mapping[str, int]  # by dim symbols: the largest number that each may be
+
+
+def type_text(type: Type, bounds: Bounds = NO_BOUNDS) -> str:
+    """MLIR's spelling of a type; a symbolic dim is `?`, with its bound where the `bounds` of symbols say one.
 
     Raises:
         CosetError: the type has none.
@@ -76,7 +82,7 @@ def type_text(type: Type) -> str:
     if isinstance(type, TokenType):
         return "!stablehlo.token"
     if isinstance(type, TupleType):
-        return f"tuple<{', '.join(map(type_text, type.items))}>"
+        return f"tuple<{', '.join(type_text(item, bounds) for item in type.items)}>"
     if not isinstance(type, TensorType):
         description = getattr(type, "description", b"")
         if getattr(type, "format", "") == "mlir":
@@ -84,8 +90,34 @@ def type_text(type: Type) -> str:
         raise CosetError(f"a value of type {type} has no MLIR type")
     if type.shape is None:
         return f"tensor<*x{element_text(type.dtype)}>"
-    sizes = "".join(f"{dim}x" if isinstance(dim, int) else "?x" for dim in type.shape)
-    return f"tensor<{sizes}{element_text(type.dtype)}>"
+    return bounded_text(type, bounds_of_shape(type.shape, bounds))
+
+
+def bounded_text(type: TensorType, bounds: DimBounds) -> str:
+    """The type of a tensor whose dims have these bounds."""
+    sizes = "".join(f"{dim}x" if isinstance(dim, int) else "?x" for dim in type.dims)
+    return f"tensor<{sizes}{element_text(type.dtype)}{_encoding(bounds)}>"
+
+
+def bounds_of_shape(shape: Shape, bounds: Bounds) -> DimBounds:
+    """The bound of each symbolic dim, None where there is none."""
+    return tuple(None if isinstance(dim, int) or not bounds else _bound(dim, bounds) for dim in shape)
+
+
+def _bound(dim: Poly, bounds: Bounds) -> int | None:
+    """The largest number of a sum of products of symbols with bounds; None for any other dim."""
+    total = 0
+    for monomial, coefficient in dim.terms:
+        if any(atom.args or atom.name not in bounds for atom in monomial) or (monomial and coefficient < 0):
+            return None
+        total += coefficient * prod(bounds[atom.name] for atom in monomial)
+    return total
+
+
+def _encoding(bounds: DimBounds) -> str:
+    return (
+        "" if all(bound is None for bound in bounds) else f", #stablehlo.bounds<{', '.join('?' if b is None else str(b) for b in bounds)}>"
+    )
 
 
 # ---------------------------------------------------------------- dense elements

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from coset.dialects.hub.mlir_ops import Field
-from coset.dialects.hub.mlir_text import DTYPE_OF_TEXT, bytes_array, dense_array, element_type
+from coset.dialects.hub.mlir_text import DTYPE_OF_TEXT, DimBounds, bytes_array, dense_array, element_type
 from coset.frontends.stablehlo.module import OpenedModule, hlo, mlir
 from coset.ir.op import Array
 from coset.ir.types import DType, ForeignType, TensorType, TokenType, TupleType, Type
 
 _WORD = re.compile(r"#[\w.]+<(?:[\w.]+ )?([\w.]+)>")
 _TYPED = re.compile(r"(dense<.*>|dense_resource<.*>|array<.*>) : (tensor<.*>)", re.DOTALL)
+_BOUNDED = ("#stablehlo.bounds<", "#stablehlo.type_extensions<")
 Sizes = tuple[int | None, ...]
 
 
@@ -96,10 +97,19 @@ def sized(type: Any) -> tuple[DType, Sizes] | None:
     """The element type and the sizes (None where dynamic) of a ranked tensor or of a scalar; None for any other type."""
     ir = mlir()
     if isinstance(type, ir.RankedTensorType):
+        if type.encoding is not None and not str(type.encoding).startswith(_BOUNDED):
+            return None
         dtype = element_type(str(type.element_type))
         return None if dtype is None else (dtype, tuple(None if type.is_dynamic_dim(i) else type.get_dim_size(i) for i in range(type.rank)))
     dtype = element_type(str(type))
     return None if dtype is None else (dtype, ())
+
+
+def bounds_of(type: Any) -> DimBounds:
+    """The bound of each dim of a ranked tensor, None where it has none; empty for a type without bounds."""
+    if not isinstance(type, mlir().RankedTensorType) or type.encoding is None or not str(type.encoding).startswith(_BOUNDED):
+        return ()
+    return tuple(bound if bound >= 0 else None for bound in hlo().TypeExtensions(type.encoding).bounds)
 
 
 def other_type(type: Any) -> Type:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coset.dialects.hub.mlir_ops import HINTS
+from coset.dialects.hub.mlir_ops import SILENT
 from coset.dialects.hub.types import COMBINERS
 from coset.frontends.stablehlo.attributes import Foreign, attribute_of
 from coset.frontends.stablehlo.module import hlo
@@ -31,7 +31,7 @@ def _common(node: MlirOperation, *read: str) -> dict[str, Any]:
         Foreign: another attribute is there, or the channel is not between devices.
     """
     known = {*read, "replica_groups", "channel_handle", "channel_id", "use_global_device_ids"}
-    if any(name not in known and name not in HINTS and "." not in name for name in node.op.attributes):
+    if any(name not in known and name not in SILENT for name in node.op.attributes):
         raise Foreign
     given: dict[str, Any] = {"channel_id": 0}
     handle = attribute_of(node.op, "channel_handle")

@@ -15,6 +15,10 @@ from coset.ir.place import Place
 Module = Any  # torch_mlir.ir.Module; the wheel has no stubs
 _MAGIC = b"ML\xefR"
 _ERROR = re.compile(r'error: (?:"(?P<file>[^"]*)"|\S+?):(?P<line>\d+):(?P<column>\d+): (?P<what>[^\n]*)')
+SHARDY = (
+    "Shardy's own text is not read: export the module without Shardy (in JAX: jax.config.update('jax_use_shardy_partitioner', False)), or "
+    "print it in MLIR's generic form, which is kept"
+)
 _BLOB = re.compile(r'([\w.$-]+|"[^"]*")\s*:\s*"0x([0-9A-Fa-f]*)"')
 
 
@@ -76,10 +80,22 @@ class OpenedModule:
 
     def error(self, message: str, *, op: Any = None, help: str = "") -> CosetError:
         """An error at the place of `op`."""
-        return CosetError(message, place=_place(op, self.name, self.text), help=help)
+        return CosetError(message, place=self.place(op), help=help)
+
+    def place(self, op: Any) -> Place:
+        """Where `op` stands."""
+        return _place(op, self.name, self.text)
 
     def resource(self, name: str) -> bytes:
         """The bytes of the resource `name` (without the alignment that stands before them).
+
+        Raises:
+            CosetError: the module has no such resource.
+        """
+        return bytes.fromhex(self.written_resource(name)[8:])
+
+    def written_resource(self, name: str) -> str:
+        """The resource `name` as MLIR writes it: hexadecimal digits, of the alignment first.
 
         Raises:
             CosetError: the module has no such resource.
@@ -91,7 +107,7 @@ class OpenedModule:
             self._blobs = {match.group(1).strip('"'): match.group(2) for match in found}
         if name not in self._blobs:
             raise CosetError(f"the constant `{name}` has no data", place=Place(self.name), help="the file was printed without its weights")
-        return bytes.fromhex(self._blobs[name][8:])
+        return self._blobs[name]
 
 
 def open_module(source: str | Path | bytes) -> OpenedModule:
@@ -139,11 +155,12 @@ def _decoded(raw: bytes, name: str) -> str:
 
 
 def _refused(message: str, name: str, text: str | None) -> CosetError:
+    help = SHARDY if "Dialect `sdy' not found" in message else ""
     match = _ERROR.search(message)
     if match is None:
         return CosetError(f"MLIR refuses the module: {message.strip().splitlines()[-1]}", place=Place(name))
     line, column = int(match["line"]), int(match["column"])
-    return CosetError(f"MLIR refuses the module: {match['what']}", place=Place(name, line, column, _line(text, line)))
+    return CosetError(f"MLIR refuses the module: {match['what']}", place=Place(name, line, column, _line(text, line)), help=help)
 
 
 def _line(text: str | None, line: int) -> str:
@@ -152,8 +169,10 @@ def _line(text: str | None, line: int) -> str:
 
 
 def _place(op: Any, name: str, text: str | None) -> Place:
-    location = getattr(op, "location", None)
-    if location is not None and getattr(location, "is_a_file", lambda: False)():
+    location: Any = getattr(op, "location", None)
+    while hasattr(location, "child_loc"):  # a name around it
+        location = location.child_loc
+    if text is not None and hasattr(location, "start_line"):
         line, column = int(location.start_line), int(location.start_col)
         return Place(name, line, column, _line(text, line))
     return Place(name)

@@ -36,6 +36,12 @@ class Importer(Protocol):
     def function(self, name: str, types: Sequence[Type]) -> Region:
         """The private function `name` as a payload function of parameters of these types."""
 
+    def remember(self, term: Term, op: Any) -> None:
+        """Where `term` stands in the module: errors about it say so."""
+
+    def keep_check(self, op: Any) -> None:
+        """Keep an assertion about sizes beside the program: it is no term of it."""
+
     def inline(self, region: Any, arguments: Sequence[Term], scope: Any) -> list[Term]:
         """The terms that a region returns, its operations put into the program at this place."""
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from coset.dialects.hub.mlir_ops import FIELDS, GATHER, HINTS
+from coset.dialects.hub.hints import HINTS, is_default, with_hints
+from coset.dialects.hub.mlir_ops import FIELDS, GATHER, SILENT
 from coset.dialects.hub.region_terms import total_order
 from coset.dialects.hub.terms import broadcast, convert, numpy_broadcast, numpy_shape, reshape, splat, transpose
 from coset.frontends.onnx.values import host_value
@@ -33,6 +34,7 @@ def build(node: MlirOperation) -> Built | None:
     """
     if node.name not in _ANY_OPERANDS and not all(isinstance(x.type, TensorType) and x.type.shape is not None for x in node.operands):
         return None
+    _refuse_lost(node)
     op = find_op(node.name)
     if is_computed_between(node, op):
         return requantized(node, build(Floats(node.op, node.name, dequantized(node.operands), node.scope, node.importer)))
@@ -48,6 +50,28 @@ def build(node: MlirOperation) -> Built | None:
     return plain(node, node.name, node.operands)
 
 
+def _refuse_lost(node: MlirOperation) -> None:
+    """What an operation says beside its meaning would be lost: it is kept as it is."""
+    if node.name == "stablehlo.custom_call":
+        return  # kept in any case, or a fact about sizes
+    if any("." in name for name in node.op.attributes) or (hints_of(node) and node.name in BUILDERS and node.name not in _HINTED):
+        raise Foreign
+
+
+def hints_of(node: MlirOperation) -> dict[str, str]:
+    """How an operation is to be computed, as texts; empty if in any way."""
+    found = {name: node.text(name) or "" for name in HINTS if name in node.op.attributes}
+    return {name: text for name, text in found.items() if not is_default(name, text)}
+
+
+def _asked(node: MlirOperation, term: Term) -> Term:
+    """`term` as the operation wants it computed."""
+    found = with_hints(term, hints_of(node))
+    if found is not term:
+        node.importer.remember(found, node.op)
+    return found
+
+
 def plain(node: MlirOperation, name: str, operands: Sequence[Term]) -> Built:
     """The hub op `name` with the attributes that the table of spellings gives."""
     op = find_op(name)
@@ -59,14 +83,19 @@ def plain(node: MlirOperation, name: str, operands: Sequence[Term]) -> Built:
     if "shape" in wanted:
         attributes["shape"] = node.shape()
     _refuse_unread(node, name)
-    return known(name, operands, attributes)
+    built = known(name, operands, attributes)
+    if not hints_of(node):
+        return built
+    if not isinstance(built, Term) or built.op is not op:
+        raise Foreign
+    return _asked(node, built)
 
 
 def _refuse_unread(node: MlirOperation, name: str) -> None:
     """An attribute that the table does not have may change the meaning: the operation is kept as it is."""
     read = {field.theirs for field in FIELDS.get(name, ())}
     for attribute in node.op.attributes:
-        if attribute not in read and attribute not in HINTS and "." not in attribute:
+        if attribute not in read and attribute not in SILENT and attribute not in HINTS:
             raise Foreign
 
 
@@ -106,12 +135,13 @@ def _dot_general(node: MlirOperation) -> Built:
         "lhs_batch": tuple(numbers.lhs_batching_dimensions), "rhs_batch": tuple(numbers.rhs_batching_dimensions),
         "lhs_contract": tuple(numbers.lhs_contracting_dimensions), "rhs_contract": tuple(numbers.rhs_contracting_dimensions),
     }  # fmt: skip
-    return make("stablehlo.dot_general", _as_result(node, node.operands), attributes)
+    return _asked(node, make("stablehlo.dot_general", _as_result(node, node.operands), attributes))
 
 
 def _dot(node: MlirOperation) -> Built:
     rank = node.operands[0].tensor.rank
-    return make("stablehlo.dot_general", _as_result(node, node.operands), {"lhs_contract": (rank - 1,), "rhs_contract": (0,)})
+    term = make("stablehlo.dot_general", _as_result(node, node.operands), {"lhs_contract": (rank - 1,), "rhs_contract": (0,)})
+    return _asked(node, term)
 
 
 def _as_result(node: MlirOperation, operands: Sequence[Term]) -> list[Term]:
@@ -167,7 +197,7 @@ def _in_our_layout(node: MlirOperation, name: str, more: Sequence[Term], given: 
     }  # fmt: skip
     operands = (transpose(lhs, _layout(numbers, "input")), transpose(rhs, _layout(numbers, "kernel")), *more)
     order = _layout(numbers, "output")
-    return transpose(make(name, operands, attributes), tuple(order.index(axis) for axis in range(len(order))))
+    return transpose(_asked(node, make(name, operands, attributes)), tuple(order.index(axis) for axis in range(len(order))))
 
 
 def _gather_numbers(node: MlirOperation) -> dict[str, Any]:
@@ -196,9 +226,10 @@ def _rng_bit_generator(node: MlirOperation) -> Built:
 
 
 def _custom_call(node: MlirOperation) -> Built | None:
-    """JAX's assertions about dims are facts of every run that does not fail, and no work; other calls are kept."""
+    """JAX's assertions about dims are facts of every run that does not fail, and stand beside the program; other calls are kept."""
     if node.value("call_target_name") != "shape_assertion" or not node.operands or not is_about_dims(node.operands[0]):
         return None
+    node.importer.keep_check(node.op)
     stated = node.operands[0]
     if stated.op.name == "stablehlo.compare" and stated.attribute("direction") == "EQ":
         left, right = (host_value(operand) for operand in stated.operands)
@@ -259,6 +290,8 @@ _ANY_OPERANDS = frozenset({
     "stablehlo.composite", "shape.assuming", "shape.assuming_all", "cf.assert",
 })  # fmt: skip
 """Operations whose operands need not be tensors."""
+_HINTED = frozenset({"stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution", "stablehlo.dynamic_conv"})
+"""Operations with a builder of their own that passes hints on."""
 BUILDERS: dict[str, Builder] = {
     **SHAPE_BUILDERS,
     **REGION_BUILDERS,

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from coset.dialects.hub.hints import is_sharding
+from coset.dialects.hub.mlir_origin import MlirOrigin
 from coset.dialects.hub.terms import literal
-from coset.frontends.stablehlo.attributes import Foreign, attribute_of, elements_of, other_type, sized, static_type
+from coset.frontends.stablehlo.attributes import Foreign, attribute_of, bounds_of, elements_of, other_type, sized, static_type
+from coset.frontends.stablehlo.beside import attributes_of, beside_of, listed_attributes, lost_in_call, name_of, resources_of
+from coset.frontends.stablehlo.checks import SizeChecks
 from coset.frontends.stablehlo.equalities import equal_dims
 from coset.frontends.stablehlo.module import OpenedModule, open_module
 from coset.frontends.stablehlo.node import KnownDim, MlirOperation, solve
@@ -19,9 +24,11 @@ from coset.ir.builtin import OPAQUE, TOKEN
 from coset.ir.constants import Constant, constant_of
 from coset.ir.dims import Dim
 from coset.ir.errors import CosetError, TypeRuleError
-from coset.ir.program import Program
+from coset.ir.place import Place
+from coset.ir.program import Program, spelled
+from coset.ir.program_source import ProgramSource
 from coset.ir.stages import passed
-from coset.ir.term import PARAMETER, Region, Term, get, input_term, make
+from coset.ir.term import INPUT, PARAMETER, Region, Term, get, input_term, make
 from coset.ir.types import TensorType, TokenType, Type
 
 Value = Any  # torch_mlir.ir.Value
@@ -61,6 +68,11 @@ class _Importer:
         self.ages: dict[str, int] = {}
         self.calling: list[str] = []
         self.token: Term | None = None
+        self.places: dict[Term, Place] = {}
+        self.lost: list[str] = []
+        self.bounds: dict[str, int] = {}
+        self.of_inputs: set[str] = set()
+        self.checks = SizeChecks(())
         self.within_region = 0
 
     def program(self) -> Program:
@@ -71,9 +83,31 @@ class _Importer:
         taken: set[str] = set()
         inputs = tuple(self._input(argument, index, taken) for index, argument in enumerate(block.arguments))
         scope.update(zip(block.arguments, inputs, strict=True))
+        self.checks = SizeChecks(list(block.arguments))
+        self.of_inputs = spelled(inputs)
+        for argument, term in scope.items():
+            self._declared(term, argument.type)
         results = self._block(block, scope, name)
         names = _result_names(function, len(results))
-        return Program(inputs, tuple(zip(names, results, strict=True)), self.token)
+        program = Program(inputs, tuple(zip(names, results, strict=True)), self.token)
+        return replace(program, source=ProgramSource(origin=self._origin(program, name, function)))
+
+    def _origin(self, program: Program, name: str, function: Any) -> MlirOrigin:
+        """What the module says beside the program."""
+        opened, module, type = self.opened, self.opened.module.operation, function.attributes["function_type"].value
+        payloads = [str(term.attribute("payload")) for term in program.terms() if term.op is OPAQUE]
+        beside = beside_of(opened, function, [*payloads, *(each.payload for each in self.checks.operations)])
+        said = MlirOrigin(
+            places=self.places, module=name_of(module), function=name,
+            module_attributes=attributes_of(module, opened), function_attributes=attributes_of(function, opened),
+            arguments=listed_attributes(function, "arg_attrs", len(program.inputs), opened),
+            results=listed_attributes(function, "res_attrs", len(program.outputs), opened),
+            beside=beside, bounds=self.bounds, argument_bounds=tuple(map(bounds_of, type.inputs)),
+            result_bounds=tuple(map(bounds_of, type.results)), checks=tuple(self.checks.operations),
+            constraints=sum(map(is_sharding, program.terms())), lost=tuple(dict.fromkeys(self.lost)),
+        )  # fmt: skip
+        values = [text for named in (said.module_attributes, said.function_attributes, *said.arguments, *said.results) for _, text in named]
+        return replace(said, resources=resources_of([*values, *beside.values(), *payloads], self.opened))
 
     def _main(self) -> tuple[str, Any]:
         public = [name for name, op in self.functions.items() if "private" not in str(attribute_of(op, "sym_visibility"))]
@@ -114,6 +148,15 @@ class _Importer:
         self.ages.setdefault(name, len(self.ages))
         return dims.substitute(dims.symbol(name), self.known)
 
+    def remember(self, term: Term, op: Any) -> None:
+        """Where `term` stands in the module: errors about it say so."""
+        self.places.setdefault(term, self.opened.place(op))
+
+    def keep_check(self, op: Any) -> None:
+        """Keep an assertion about sizes beside the program: it is no term of it."""
+        if self.within_region or not self.checks.keep(op):
+            self.lost.append("an assertion about sizes inside of control flow")
+
     def equal(self, a: Dim, b: Dim) -> None:
         """State that a run that does not fail has a = b: the import begins again where that is news.
 
@@ -142,7 +185,9 @@ class _Importer:
             Foreign: it has effects.
         """
         before = self.token
+        self.within_region += 1
         results = self.inline(region, parameters, outer)
+        self.within_region -= 1
         if self.token is not before:
             self.token = before
             raise Foreign
@@ -156,7 +201,9 @@ class _Importer:
         """
         parameters = tuple(make(PARAMETER, (), {"index": index, "type": type}) for index, type in enumerate(types))
         before = self.token
+        self.within_region += 1
         results = self._called(name, parameters, None)
+        self.within_region -= 1
         if self.token is not before:
             self.token = before
             raise Foreign
@@ -180,17 +227,19 @@ class _Importer:
             self._declared(term, value.type)
 
     def _results(self, op: Any, scope: Scope) -> Sequence[Term]:
-        if op.name in _CONSTANTS:
+        if op.name in _CONSTANTS and not any("." in name for name in op.attributes):
             return (self._constant(op),)
         operands = tuple(scope[value] for value in op.operands)
         if op.name in _CALLS:
             return self._call(op, operands)
+        depth, lost = self.within_region, len(self.lost)
         try:
             built = self._built(MlirOperation(op, op.name, operands, scope, self))
             if built is not None:
                 return (built,) if isinstance(built, Term) else built
         except (Foreign, TypeRuleError):
-            pass
+            self.within_region = depth
+            del self.lost[lost:]  # it is kept with all that is inside
         return self._opaque(op, operands, scope)
 
     def _built(self, node: MlirOperation) -> Any:
@@ -238,9 +287,14 @@ class _Importer:
         for index, (argument, term) in enumerate(zip(block.arguments, operands, strict=True)):
             self._named_dim(function, index, term)
             self._declared(term, argument.type)
+        self.lost += lost_in_call(op, function, self.opened)
         self.calling.append(name)
+        callers = dict(zip(block.arguments, op.operands, strict=True)) if op is not None else {}
+        self.checks.callers |= callers
         results = self._block(block, dict(zip(block.arguments, operands, strict=True)), f"the function `{name}`")
         self.calling.pop()
+        for argument in callers:
+            del self.checks.callers[argument]
         return results
 
     def _named_dim(self, function: Any, index: int, term: Term) -> None:
@@ -260,6 +314,10 @@ class _Importer:
         found = sized(type)
         if found is None or not isinstance(term.type, TensorType) or term.type.shape is None:
             return
+        for dim, bound in zip(term.type.shape, bounds_of(type), strict=False):
+            name = None if isinstance(dim, int) else dims.alone(dim)
+            if bound is not None and name is not None and (name not in self.of_inputs or term.op is INPUT):
+                self.bounds[name] = min(bound, self.bounds.get(name, bound))
         for ours, theirs in zip(term.type.shape, found[1], strict=True):
             if theirs is not None and ours != theirs:
                 self.equal(ours, theirs)

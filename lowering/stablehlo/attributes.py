@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -61,3 +62,13 @@ def quoted(text: str) -> str:
     """`text` as an MLIR string."""
     escaped = "".join(c if c.isprintable() and c not in '"\\' and ord(c) < 128 else "".join(f"\\{b:02X}" for b in c.encode()) for c in text)
     return f'"{escaped}"'
+
+
+def name_text(name: str) -> str:
+    """The name of an attribute or a resource: bare, or a string where MLIR needs that."""
+    return name if re.fullmatch(r"[A-Za-z_][\w$.]*", name, re.ASCII) else quoted(name)
+
+
+def symbol(name: str) -> str:
+    """The name of a function or module as a symbol."""
+    return f"@{name}" if re.fullmatch(r"[A-Za-z_][\w$.]*", name, re.ASCII) else f"@{quoted(name)}"

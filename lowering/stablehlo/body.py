@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from coset.dialects.hub.mlir_text import type_text
+from coset.dialects.hub.mlir_text import NO_BOUNDS, Bounds, type_text
 from coset.dialects.hub.terms import is_splat
 from coset.ir import dims
 from coset.ir.dims import Dim
@@ -26,8 +26,10 @@ def is_number(term: Term) -> bool:
 class PrintedBlock:
     """A block that is being printed. `lines` grow; nested blocks see the values and dims of the outer ones."""
 
-    def __init__(self, sources: Introducers, outer: PrintedBlock | None = None) -> None:
+    def __init__(self, sources: Introducers, outer: PrintedBlock | None = None, bounds: Bounds = NO_BOUNDS) -> None:
         self.sources = sources
+        self.bounds: Bounds = bounds if outer is None else outer.bounds
+        self.own_types: dict[Term, str] = {} if outer is None else outer.own_types  # of inputs, whose bounds are the module's
         self.lines: list[str] = []
         self.values: dict[Term, str] = {}
         self.sizes: dict[Dim, str] = {} if outer is None else dict(outer.sizes)
@@ -35,6 +37,7 @@ class PrintedBlock:
         self.taken: set[str] = set() if outer is None else outer.taken
         self.parametric: dict[Term, bool] = {} if outer is None else outer.parametric
         self.functions: list[list[str]] = [] if outer is None else outer.functions
+        self.reserved: frozenset[str] = frozenset() if outer is None else outer.reserved  # names of functions that are taken
 
     # ------------------------------------------------------------ names
 
@@ -78,7 +81,11 @@ class PrintedBlock:
 
     def type(self, term: Term) -> str:
         """The type of a term as text."""
-        return type_text(term.type)
+        return self.own_types.get(term) or type_text(term.type, self.bounds)
+
+    def result_types(self, type: Type) -> list[str]:
+        """The types of an operation's results as text: a tuple type is several results."""
+        return [type_text(item, self.bounds) for item in (type.items if isinstance(type, TupleType) else (type,))]
 
     # ------------------------------------------------------------ order
 
@@ -139,6 +146,15 @@ class PrintedBlock:
         self.line(f"}}) : {types}")
         return value
 
+    def kept(self, name: str, operands: Sequence[tuple[str, str]], payload: str, results: Sequence[str]) -> str:
+        """Print an operation that was kept as text: `payload` is what stands between its operands and its types."""
+        value = self.fresh() if results else ""
+        group = f"{value}:{len(results)} = " if len(results) > 1 else f"{value} = " if results else ""
+        types = f"({', '.join(type for _, type in operands)}) -> {_result_text(results)}"
+        for line in f'{group}"{name}"({", ".join(value for value, _ in operands)}){payload} : {types}'.split("\n"):
+            self.line(line)
+        return value
+
     def typed(self, terms: Sequence[Term]) -> list[tuple[str, str]]:
         """Values with their types."""
         for term in terms:
@@ -158,13 +174,15 @@ class PrintedBlock:
 
     def function(self, parameters: Sequence[Term]) -> PrintedBlock:
         """The body of a function beside this one: it sees no value of the others."""
-        body = PrintedBlock(introducers(parameters, ()))
-        body.functions = self.functions
+        body = PrintedBlock(introducers(parameters, ()), bounds=self.bounds)
+        body.functions, body.reserved = self.functions, self.reserved
         return body
 
     def add_function(self, parameters: str, results: str, lines: Sequence[str]) -> str:
         """Print a private function; its name."""
         name = f"decomposition{len(self.functions)}"
+        while name in self.reserved:
+            name += "_"
         head = f"  func.func private @{name}({parameters}) -> ({results}) {{"
         self.functions.append([head, *(f"    {line}" for line in lines), "  }"])
         return name
@@ -242,8 +260,3 @@ class PrintedBlock:
 
 def _result_text(results: Sequence[str]) -> str:
     return results[0] if len(results) == 1 else f"({', '.join(results)})"
-
-
-def result_types(type: Type) -> list[str]:
-    """The types of an operation's results as text: a tuple type is several results."""
-    return [type_text(item) for item in type.items] if isinstance(type, TupleType) else [type_text(type)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coset.ir.term import Term
-from coset.lowering.stablehlo.body import PrintedBlock, result_types
+from coset.lowering.stablehlo.body import PrintedBlock
 from coset.lowering.stablehlo.regions import combiner_block, region_block
 
 _NUMBERS = ("all_gather_dim", "split_dimension", "concat_dimension", "split_count", "scatter_dimension")
@@ -25,7 +25,7 @@ def collective(body: PrintedBlock, term: Term) -> str:
     if "combiner" in given:
         word, dtype = given["combiner"], term.operands[0].tensor.dtype
         blocks = [region_block(body, term.regions[0]) if word == "region" else combiner_block(body, word, dtype)]
-    return body.op(term.op.name, body.typed(term.operands), attributes, result_types(term.type), regions=blocks)
+    return body.op(term.op.name, body.typed(term.operands), attributes, body.result_types(term.type), regions=blocks)
 
 
 def _matrix(rows: Sequence[Sequence[int]]) -> str:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from coset.dialects.hub.mlir_ops import GATHER
 from coset.ir.term import Term
 from coset.lowering.stablehlo.attributes import ints, pairs, truth
 from coset.lowering.stablehlo.body import SIZE, PrintedBlock
 
 
-def dot_general(body: PrintedBlock, term: Term) -> str:
+def dot_general(body: PrintedBlock, term: Term, hints: Sequence[str] = ()) -> str:
     """`dot_general` with its four lists."""
     names = (("lhs_batching_dimensions", "lhs_batch"), ("rhs_batching_dimensions", "rhs_batch"),
              ("lhs_contracting_dimensions", "lhs_contract"), ("rhs_contracting_dimensions", "rhs_contract"))  # fmt: skip
     inside = ", ".join(f"{theirs} = [{', '.join(map(str, term.attribute(ours)))}]" for theirs, ours in names)
-    attributes = [f"dot_dimension_numbers = #stablehlo.dot<{inside}>"]
+    attributes = [f"dot_dimension_numbers = #stablehlo.dot<{inside}>", *hints]
     return body.op(term.op.name, body.typed(term.operands), attributes, [body.type(term)])
 
 
-def convolution(body: PrintedBlock, term: Term) -> str:
+def convolution(body: PrintedBlock, term: Term, hints: Sequence[str] = ()) -> str:
     """`convolution` and `dynamic_conv` in our layout."""
     spatial = [str(axis) for axis in range(term.operands[0].tensor.rank - 2)]
     layouts = [f"[{', '.join([*first, *spatial])}]" for first in (("b", "f"), ("o", "i"), ("b", "f"))]
@@ -26,6 +28,7 @@ def convolution(body: PrintedBlock, term: Term) -> str:
         *(f"{theirs} = {ints(term.attribute(ours))}" for ours, theirs in _CONVOLUTION.items()),
         f"feature_group_count = {term.attribute('feature_group_count')} : i64",
         f"batch_group_count = {term.attribute('batch_group_count')} : i64",
+        *hints,
     ]
     if term.op.name == "stablehlo.convolution":
         attributes.append(f"padding = {pairs(term.attribute('padding'))}")

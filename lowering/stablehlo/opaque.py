@@ -36,14 +36,5 @@ def print_opaque(body: PrintedBlock, term: Term) -> str:
     def placed(match: re.Match[str]) -> str:
         return match.group(0) if match.group(1) is None else body.value(outer[int(match.group(1))])
 
-    value = body.fresh() if results else "%unused"
-    group = f"{value}:{len(results)} = " if len(results) > 1 else f"{value} = " if results else ""
-    types = ", ".join(map(type_text, results))
-    tail = types if len(results) == 1 else f"({types})"
-    text = (
-        f'{group}"{describe(term)}"({", ".join(map(body.value, operands))}){_NAME.sub(placed, payload)} : '
-        f"({', '.join(map(body.type, operands))}) -> {tail}"
-    )
-    for line in text.split("\n"):
-        body.line(line)
-    return value
+    value = body.kept(describe(term), body.typed(operands), _NAME.sub(placed, payload), [type_text(each, body.bounds) for each in results])
+    return value or "%unused"

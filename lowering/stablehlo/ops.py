@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from coset.dialects.hub.hints import without_hints
 from coset.dialects.hub.mlir_ops import FIELDS
 from coset.dialects.hub.mlir_text import dense_text, type_text
 from coset.dialects.hub.terms import is_splat
@@ -15,7 +16,7 @@ from coset.ir.term import Term
 from coset.ir.types import I64, TensorType, TupleType, Type
 from coset.lowering.stablehlo import numbers, regions
 from coset.lowering.stablehlo.attributes import attribute_texts, ints
-from coset.lowering.stablehlo.body import NO_VALUE, PrintedBlock, is_number, result_types
+from coset.lowering.stablehlo.body import NO_VALUE, PrintedBlock, is_number
 from coset.lowering.stablehlo.collectives import COLLECTIVE_PRINTERS
 from coset.lowering.stablehlo.opaque import print_opaque
 
@@ -70,10 +71,10 @@ def _readable(term: Term) -> bool:
 # ---------------------------------------------------------------- by the table
 
 
-def _plain(body: PrintedBlock, term: Term) -> str:
-    attributes = attribute_texts(term)
+def _plain(body: PrintedBlock, term: Term, hints: Sequence[str] = ()) -> str:
+    attributes = [*attribute_texts(term), *hints]
     operands = body.typed(term.operands)
-    results = result_types(term.type)
+    results = body.result_types(term.type)
     plain = term.op.dialect == "stablehlo" and term.op.has("elementwise") and len(term.operands) <= 2
     if plain and not attributes and all(type == results[0] for _, type in operands):
         value = body.fresh()
@@ -81,6 +82,17 @@ def _plain(body: PrintedBlock, term: Term) -> str:
         return value
     return body.op(term.op.name, operands, attributes, results)
 
+
+def _hinted(body: PrintedBlock, term: Term) -> str:
+    """The op with the attributes that say how it is to be computed."""
+    plain = without_hints(term)
+    return _WITH_HINTS.get(plain.op.name, _plain)(body, plain, [f"{name} = {text}" for name, text in term.attribute("hints")])
+
+
+_WITH_HINTS = {
+    "stablehlo.dot_general": numbers.dot_general, "stablehlo.convolution": numbers.convolution,
+    "stablehlo.dynamic_conv": numbers.convolution,
+}  # fmt: skip
 
 # ---------------------------------------------------------------- leaves, tuples
 
@@ -100,7 +112,7 @@ def _dims(body: PrintedBlock, term: Term) -> str:
         shape = type_text(TensorType(I64, wanted.dims))
         value, type = body.op("stablehlo.reshape", [(value, type)], [], [shape]), shape
     if wanted.dtype != I64:
-        value = body.op("stablehlo.convert", [(value, type)], [], [type_text(wanted)])
+        value = body.op("stablehlo.convert", [(value, type)], [], [body.type(term)])
     return value
 
 
@@ -120,11 +132,11 @@ def _token(_: PrintedBlock, __: Term) -> str:
 
 
 def _barrier(body: PrintedBlock, term: Term) -> str:
-    return body.op(term.op.name, body.typed(term.operands), [], result_types(term.type)) if term.operands else NO_VALUE
+    return body.op(term.op.name, body.typed(term.operands), [], body.result_types(term.type)) if term.operands else NO_VALUE
 
 
 def _tuple(body: PrintedBlock, term: Term) -> str:
-    return body.op("stablehlo.tuple", body.typed(term.operands), [], [type_text(term.type)])
+    return body.op("stablehlo.tuple", body.typed(term.operands), [], [body.type(term)])
 
 
 # ---------------------------------------------------------------- ops whose shape may be symbolic
@@ -175,7 +187,7 @@ def _is_nan(body: PrintedBlock, term: Term) -> str:
 
 PRINTERS: dict[str, Printer] = {
     "builtin.constant": _constant, "builtin.dims": _dims, "builtin.get": _get, "builtin.token": _token, "builtin.tuple": _tuple,
-    "builtin.opaque": print_opaque,
+    "builtin.opaque": print_opaque, "builtin.hinted": _hinted,
     "stablehlo.broadcast_in_dim": _broadcast, "stablehlo.reshape": _reshape, "stablehlo.iota": _iota, "stablehlo.slice": _slice,
      "chlo.is_nan": _is_nan,
     "stablehlo.reduce": regions.reduce, "stablehlo.reduce_window": regions.reduce, "stablehlo.reduce_region": regions.with_region,

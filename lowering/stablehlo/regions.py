@@ -14,7 +14,7 @@ from coset.ir.errors import require
 from coset.ir.term import Region, Term
 from coset.ir.types import DType, TensorType
 from coset.lowering.stablehlo.attributes import attribute_texts, quoted, truth
-from coset.lowering.stablehlo.body import PrintedBlock, result_types
+from coset.lowering.stablehlo.body import PrintedBlock
 
 
 def scalar(body: PrintedBlock, value: object, dtype: DType) -> tuple[str, str]:
@@ -105,7 +105,7 @@ def with_region(body: PrintedBlock, term: Term) -> str:
     """Ops whose regions are printed as they are: the general forms of reductions and windows, `map`."""
     blocks = [region_block(body, region) for region in term.regions]
     name = term.op.name.removesuffix("_region")
-    return body.op(name, body.typed(term.operands), attribute_texts(term), result_types(term.type), regions=blocks)
+    return body.op(name, body.typed(term.operands), attribute_texts(term), body.result_types(term.type), regions=blocks)
 
 
 def select_and_scatter(body: PrintedBlock, term: Term) -> str:
@@ -130,7 +130,7 @@ def sort(body: PrintedBlock, term: Term) -> str:
         total = term.attribute("total")
         block = comparison_block(body, direction, dtypes, settled=not total, total=total)
     attributes = [f"dimension = {term.attribute('dimension')} : i64", f"is_stable = {truth(term.attribute('is_stable'))}"]
-    return body.op(term.op.name, body.typed(term.operands), attributes, result_types(term.type), regions=[block])
+    return body.op(term.op.name, body.typed(term.operands), attributes, body.result_types(term.type), regions=[block])
 
 
 def scatter(body: PrintedBlock, term: Term) -> str:
@@ -144,7 +144,7 @@ def scatter(body: PrintedBlock, term: Term) -> str:
         f"indices_are_sorted = {truth(term.attribute('indices_are_sorted'))}",
         f"unique_indices = {truth(term.attribute('unique_indices'))}",
     ]  # fmt: skip
-    return body.op(term.op.name, body.typed(term.operands), attributes, result_types(term.type), regions=[block])
+    return body.op(term.op.name, body.typed(term.operands), attributes, body.result_types(term.type), regions=[block])
 
 
 def _combined(body: PrintedBlock, word: str, operands: Sequence[Term]) -> list[str]:
@@ -169,13 +169,13 @@ def choice(body: PrintedBlock, term: Term) -> str:
     """`if` and `case`: branches have no parameters, they see what they capture."""
     captured = [body.value(operand) for operand in term.operands[1:]]
     blocks = [region_block(body, region, captured=captured) for region in term.regions]
-    return body.op(term.op.name, body.typed(term.operands[:1]), [], result_types(term.type), regions=blocks)
+    return body.op(term.op.name, body.typed(term.operands[:1]), [], body.result_types(term.type), regions=blocks)
 
 
 def loop(body: PrintedBlock, term: Term) -> str:
     """`while`: each of its regions has the state as parameters."""
     blocks = [region_block(body, region) for region in term.regions]
-    return body.op(term.op.name, body.typed(term.operands), [], result_types(term.type), regions=blocks)
+    return body.op(term.op.name, body.typed(term.operands), [], body.result_types(term.type), regions=blocks)
 
 
 def scan(body: PrintedBlock, term: Term) -> str:
@@ -190,7 +190,7 @@ def scan(body: PrintedBlock, term: Term) -> str:
     for name, counts in (("operandSegmentSizes", (given["inputs"], carries)), ("resultSegmentSizes", (len(given["slices"]), carries))):
         attributes.append(f"{name} = array<i32: {counts[0]}, {counts[1]}>")
     block = region_block(body, term.regions[0], isolated=True)
-    return body.op(term.op.name, body.typed(term.operands), attributes, result_types(term.type), regions=[block])
+    return body.op(term.op.name, body.typed(term.operands), attributes, body.result_types(term.type), regions=[block])
 
 
 def composite(body: PrintedBlock, term: Term) -> str:
@@ -208,4 +208,4 @@ def composite(body: PrintedBlock, term: Term) -> str:
     given = term.attribute("attributes") or "{}"
     attributes = [f"name = {quoted(term.attribute('name'))}", f"decomposition = @{name}", f"composite_attributes = {given}"]
     attributes.append(f"version = {term.attribute('payload') or 0} : i32")
-    return body.op(term.op.name, body.typed(term.operands), attributes, result_types(term.type))
+    return body.op(term.op.name, body.typed(term.operands), attributes, body.result_types(term.type))

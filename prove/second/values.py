@@ -157,7 +157,7 @@ def made_of_constants(term: Term) -> bool:
     if not isinstance(term.type, TensorType) or term.type.static is None:
         return False
     parts = below([term])
-    if any(each.op.has("distributed") or each.op.has("effect") for each in parts):
+    if any(each.op.has("distributed") or each.op.has("effect") or each.op.has("hinted") for each in parts):
         return False
     return all(each.op.name in LEAVES for each in parts if not each.operands)
 
