@@ -16,6 +16,7 @@ import numpy as np
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # must stand before the import: from 1.29 on the package phones home without it
 
+from coset.backends.refusals import of_loading, of_running
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.extras import MissingExtra
@@ -122,8 +123,18 @@ def _loaded(model: str | Path | bytes, options: onnxruntime.SessionOptions, disa
         return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"], disabled_optimizers=set(disabled))
     except Exception as error:  # the binding raises a dozen classes of its own and RuntimeError
         kind = NotLoaded if any(word in str(error) for word in _UNKNOWN) else CosetError
-        help = "kernels for ops of its own come with --custom-op-library" if _UNKNOWN[1] in str(error) else ""
-        raise kind(f"ONNX Runtime does not load {_called(model)}: {_first_line(error)}", help=help) from None
+        what, help = of_loading(_first_line(error), model, lambda named: _said(named, options))
+        help = "kernels for ops of its own come with --custom-op-library" if _UNKNOWN[1] in str(error) else help
+        raise kind(f"ONNX Runtime does not load {_called(model)}: {what}", help=help) from None
+
+
+def _said(model: bytes, options: onnxruntime.SessionOptions) -> str:
+    """What ONNX Runtime says of a model that it does not load; nothing where it does."""
+    try:
+        onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        return _first_line(error)
+    return ""
 
 
 def _called(model: str | Path | bytes) -> str:
@@ -223,7 +234,7 @@ class Session:
             else:
                 results = self._session.run(None, given, options)
         except Exception as error:
-            raise CosetError(f"ONNX Runtime does not run the model: {_first_line(error)}") from None
+            raise CosetError(f"ONNX Runtime does not run the model: {of_running(_first_line(error))}") from None
         return dict(zip(self.outputs, results, strict=True))
 
     def times(self, feed: Feed, calls: int) -> list[float]:
