@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import onnx
@@ -71,10 +72,8 @@ def _of_node(found: re.Match[str], model: Model | None) -> tuple[str, str]:
         what = f"{node} takes operands of one element type, and they are {found['one']} and {found['other']}{told}"
         return what, "put a Cast in front of one of them"
     if found.re is _INVALID:
-        return (
-            f"{node} takes no `{found['value']}` of type {found['type']}{told}",
-            "put a Cast in front of it, or take another version of the op",
-        )
+        what = f"{node} takes no `{found['value']}` of type {found['type']}{told}"
+        return what, "put a Cast in front of it, or take another version of the op"
     return f"{node}: {_short(found['what'])}{told}", "mend the node, or what its operands are declared as, and export the model again"
 
 
@@ -114,11 +113,9 @@ def _name(graph: onnx.GraphProto) -> bool:
 def _operands(model: Model, name: str) -> str:
     """The operands of a node with their types, as far as the model says them."""
     node = next((node for each in _graphs(model.graph) for node in each.node if name in (node.name, *node.output)), None)
-    try:
+    with suppress(Exception):  # it is the model that is wrong
         model = onnx.shape_inference.infer_shapes(model)
-    except Exception:  # it is the model that is wrong
-        pass
-    types = {}
+    types: dict[str, str] = {}
     for graph in _graphs(model.graph):
         types |= {value.name: _type(value.type) for value in (*graph.input, *graph.value_info, *graph.output)}
         types |= {each.name: f"{_element(each.data_type)}[{', '.join(map(str, each.dims))}]" for each in graph.initializer}

@@ -46,7 +46,7 @@ def folded(saturated: Saturated, target: Target) -> Folded:
         made_of[number] = own if node.op is CONSTANT else sum(made_of[child] for child in sorted(set(node.children)))
         if node.op.name == BROADCAST:
             worth = sizes.elements(saturated.types[node.children[0]]) == 1 and own <= SPLAT
-        elif node.op.has("foreign") and dict(node.attributes)["name"] in target.storing.kept:
+        elif _name(node) in target.storing.kept:
             worth = False
         else:
             worth = own <= max(target.storing.small, target.storing.growth * made_of[number])
@@ -69,6 +69,11 @@ def is_static(saturated: Saturated, number: int) -> bool:
     """True when the values of a class are tensors without symbols in their shape."""
     type = saturated.types[number]
     return isinstance(type, TensorType) and type.static is not None
+
+
+def _name(node: ENode) -> str:
+    """The name that ONNX has for an op: of an opaque one that of the node."""
+    return str(dict(node.attributes)["name"]) if node.op.has("foreign") else node.op.name.removeprefix("onnx.")
 
 
 def _choices(saturated: Saturated, number: int, known: set[int], sizes: WorkSizes) -> list[tuple[int, Choice]]:

@@ -172,6 +172,7 @@ FORM = KeySet(
         FileKey("reorder", "name of a kernel", "what puts operands and result in order around this one"),
         FileKey("passes", "list of [kernel, operand]", "kernels that go once more over an operand, or over the result (-1)"),
         FileKey("joint", "true or false", "slices that are together all of one value are one node; by default false"),
+        FileKey("whole", "true or false", "rules do not look into the op: its nodes are what the runtime fuses; by default false"),
         FileKey("guesses", "name of a kernel", "what a mask (operand 0) takes besides, if all operands are computed"),
     ),
 )  # fmt: skip
@@ -183,7 +184,7 @@ STORING = KeySet(
     (
         FileKey("growth", "number in `times`", "how many times the bytes that it is made of it may take", required=True),
         FileKey("small", "number in `B`", "how many bytes it may take whatever it is made of", required=True),
-        FileKey("kept", "list of texts", "names of foreign ops whose value is never stored"),
+        FileKey("kept", "list of texts", "names of ONNX ops whose value is never stored"),
     ),
 )  # fmt: skip
 FUSED = (

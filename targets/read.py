@@ -237,6 +237,7 @@ class _Reader(NumberReader):
             tuple(self.one_pass(each) for each in self.array(found["passes"], "passes")) if "passes" in found else (),
             bool("joint" in found and self.flag(found["joint"])),
             self.kernel_name(found["guesses"]) if "guesses" in found else None,
+            bool("whole" in found and self.flag(found["whole"])),
         )
 
     def conditions(self, entry: Entry) -> tuple[str, ...]:

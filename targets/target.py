@@ -116,7 +116,7 @@ class Form:
     that puts operands and result in order around this one, or None. `passes`: kernels that go once more over an operand (its number)
     or over the result (-1) before the op's own starts. `joint`: slices that are together all of one value are one node.
     `guesses`: the kernel that a mask (operand 0) takes besides where all operands are computed, each element by itself, so that no branch
-    on it is foreseen.
+    on it is foreseen. `whole`: the runtime fuses nodes of the op with others, so rules do not look into it.
     """
 
     kernel: str
@@ -130,12 +130,13 @@ class Form:
     passes: tuple[tuple[str, int], ...] = ()
     joint: bool = False
     guesses: str | None = None
+    whole: bool = False
 
 
 @dataclass(frozen=True)
 class Storing:
     """Which values of constants alone are computed at build time and stored: those of at most `growth` times the bytes that they are made
-    of, or of at most `small` bytes. Where memory is what limits, nothing may grow: an int8 weight stays one. `kept`: foreign ops whose
+    of, or of at most `small` bytes. Where memory is what limits, nothing may grow: an int8 weight stays one. `kept`: ops of ONNX whose
     value is never stored, since the runtime has kernels that take them in with their reader."""
 
     growth: float = 4.0

@@ -130,11 +130,13 @@ def _run_on(target: Target) -> list[Mapping[str, Any]]:
 
 
 def _wanted(rule: Rule, target: Target, newest: int, composites: AbstractSet[str]) -> bool:
-    """Definitions are read from right to left only into ops that the target runs and the model's version of ONNX can hold, and into those
-    that its `composites` are made of; a `kernel` only into those of the targets that it names. A rule that makes one, or a part of one, is
-    for targets that run it."""
+    """No definition is read of an op that the target runs whole. Others are read from right to left only into ops that the target runs and
+    the model's version of ONNX can hold, and into those that its `composites` are made of; a `kernel` only into those of the targets that
+    it names. A rule that makes one, or a part of one, is for targets that run it."""
     if rule.definition is None:
         return set(_of_runtimes(rule.makes)) <= composites
+    if any(form.whole for form in target.forms.get(rule.definition, ())):
+        return False
     if not rule.recognises:
         return True
     kernel = {get_target(name).name for name in rule.targets if name in target_names()}

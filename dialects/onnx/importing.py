@@ -10,6 +10,7 @@ from __future__ import annotations
 from coset.dialects.onnx import linear as onnx_linear
 from coset.dialects.onnx import moves as onnx_moves
 from coset.dialects.onnx import pointwise as onnx_pointwise
+from coset.dialects.onnx import quantized as onnx_quantized
 from coset.dialects.onnx.dtypes import USUAL
 from coset.dialects.onnx.node import BUILDERS, DEFINITIONS, Node, constant_elements
 from coset.ir.builtin import ABSENT
@@ -20,7 +21,7 @@ from coset.ir.types import TensorType
 __all__ = ["BUILDERS", "NEWEST", "Node", "build", "constant_elements", "known"]
 NEWEST = 28  # the newest version of the default domain whose changes have been read
 _ANY_TYPE = {"Identity", "Constant"}  # known for every element type
-BUILDERS.update({**onnx_pointwise.BUILDERS, **onnx_moves.BUILDERS, **onnx_linear.BUILDERS})
+BUILDERS.update({**onnx_pointwise.BUILDERS, **onnx_moves.BUILDERS, **onnx_linear.BUILDERS, **onnx_quantized.BUILDERS})
 
 
 def build(node: Node) -> tuple[Term, ...] | None:

@@ -224,7 +224,7 @@ def _pool(node: Node) -> Built:
     x = node.operands[0]
     window = node.attributes.get("kernel_shape", ())
     plain = not node.attributes.get("ceil_mode", 0) and node.results == 1 and x.tensor.rank == len(window) + 2 > 2
-    if not plain or x.tensor.dtype not in _FLOATS or not all(isinstance(size, int) for size in x.tensor.dims[2:]):
+    if not plain or x.tensor.dtype not in _POOLED[node.name] or not all(isinstance(size, int) for size in x.tensor.dims[2:]):
         return None
     built = max_pool(node) if node.name == "MaxPool" else average_pool(node)
     if not isinstance(built, Term) or built.op.name != f"onnx.{node.name}" or built.operands != (x,):
@@ -233,6 +233,8 @@ def _pool(node: Node) -> Built:
     return built if all(low >= 0 and high >= 0 for low, high in padding) else None
 
 
+_EIGHT_BITS = frozenset((DTYPES["i8"], DTYPES["u8"]))
+_POOLED = {"MaxPool": _FLOATS | _EIGHT_BITS, "AveragePool": _FLOATS}
 definition(*sugar_builders(Path(__file__).with_name("linear.rules")))(sugar)
 BUILDERS: dict[str, Builder] = {
     "MatMul": _matmul, "Gemm": _gemm, "Einsum": _einsum, "Softmax": _softmax, "LogSoftmax": _softmax, "Conv": _conv,

@@ -1,4 +1,4 @@
-"""ONNX's quantized ops: scales and zero points are spread here over tensors, axes and blocks; formulas are in `quantized.rules`."""
+"""ONNX's quantized ops: scales and zero points of blocks are spread here over tensors; formulas are in `quantized.rules`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from coset.dialects.hub.terms import broadcast, convert, reshape
 from coset.dialects.onnx import arithmetic as a
 from coset.dialects.onnx import linear as onnx_linear
 from coset.dialects.onnx.dtypes import DTYPE_OF_CODE
-from coset.dialects.onnx.node import Built, Node, axis_of, definition
+from coset.dialects.onnx.node import Builder, Built, Node, axis_of, definition
 from coset.dialects.onnx.sugar import sugar
 from coset.dialects.onnx.windows import convolved
 from coset.ir import dims
-from coset.ir.builtin import absent
-from coset.ir.dims import Dim
+from coset.ir.builtin import ABSENT, absent
+from coset.ir.dims import Dim, Shape
 from coset.ir.errors import require
 from coset.ir.term import Term, get, make
 from coset.ir.types import DTYPES, F32, U8, DType
@@ -24,16 +24,40 @@ from coset.rules.defining import defer_definitions
 PRIMITIVES = (onnx_linear,)  # the definitions mention its ops
 RULES = defer_definitions(Path(__file__).with_name("quantized.rules"))
 _COMPUTED = frozenset(DTYPES[name] for name in ("f64", "f32", "f16", "bf16"))  # the floats that divisions are done in
+_ANY_AXIS = 1  # what a term says where its scale is one number: the default, so that rules need not write it
+
+
+def _axis(node: Node) -> int:
+    """The axis that the scales lie along."""
+    scale, x = node.operands[1].tensor, node.operands[0]
+    if _is_one(scale.dims):
+        return _ANY_AXIS
+    axis = axis_of(node.attributes.get("axis", 1), x.tensor.rank)
+    require(axis is not None, f"{node.name} has no axis {node.attributes.get('axis', 1)} in {x.type}")
+    assert axis is not None
+    return axis
+
+
+def _is_one(shape: Shape) -> bool:
+    return len(shape) <= 1 and all(dim == 1 for dim in shape)
+
+
+def _parameters(node: Node) -> list[Term]:
+    """The scale and, where there is one, the zero point: each one number, or one for each index of the axis, or one for each element."""
+    given, shape = [each for each in node.operands[1:3] if each.op is not ABSENT], node.operands[0].tensor.dims
+    if all(_is_one(each.tensor.dims) for each in given):
+        return [reshape(each, ()) for each in given]
+    if all(each.tensor.dims == (shape[_axis(node)],) for each in given):
+        return given
+    return [_spread(each, node.operands[0], node) for each in given]
 
 
 def _spread(parameter: Term, x: Term, node: Node) -> Term:
     """A scale or zero point for each element of `x`: one number, one for each index of an axis, or one for each block along it."""
     shape, given = x.tensor.dims, parameter.tensor.dims
-    if all(dim == 1 for dim in given) and len(given) <= 1:
+    if _is_one(given):
         return broadcast(reshape(parameter, ()), shape, ())
-    axis = axis_of(node.attributes.get("axis", 1), len(shape))
-    require(axis is not None, f"{node.name} has no axis {node.attributes.get('axis', 1)} in {x.type}")
-    assert axis is not None
+    axis = _axis(node)
     block = node.attributes.get("block_size", 0)
     if len(given) == 1 and not (block and len(shape) == 1):
         return broadcast(parameter, shape, (axis,))
@@ -55,16 +79,10 @@ def _quantize(node: Node) -> Built:
     precision = DTYPE_OF_CODE.get(node.attributes.get("precision", 0)) or next(
         (kind for kind in (scale.tensor.dtype, x.tensor.dtype) if kind in _COMPUTED), F32
     )
-    steps = convert(_spread(scale, x, node), precision)
-    return quantized(
-        convert(x, precision), steps, None if zero is None else _spread(zero, x, node), dtype, node.attributes.get("saturate", 1)
-    )
-
-
-def quantized(x: Term, scale: Term, zero: Term | None, dtype: DType, saturate: int = 1) -> Term:
-    """`x / scale + zero` as `dtype`; floats beyond the greatest number become it with `saturate`, which 4-bit ones always do."""
-    limit = _limit(dtype) if saturate or dtype.bits < 8 else a.INFINITY
-    return make("onnx.QuantizeLinear", (x, scale, zero or absent()), {"to": dtype, "limit": limit})
+    limit = _limit(dtype) if node.attributes.get("saturate", 1) or dtype.bits < 8 else a.INFINITY  # floats of 4 bits always saturate
+    steps, *points = _parameters(node)
+    operands = (convert(x, precision), convert(steps, precision), *(points or [absent()]))
+    return make("onnx.QuantizeLinear", operands, {"to": dtype, "limit": limit, "axis": _axis(node)})
 
 
 def _limit(dtype: DType) -> float:
@@ -76,10 +94,44 @@ def _limit(dtype: DType) -> float:
 def _dequantize(node: Node) -> Built:
     """The result has the scale's type, or `output_dtype`."""
     x, scale = node.operands[:2]
-    zero = node.operand(2)
     dtype = DTYPE_OF_CODE.get(node.attributes.get("output_dtype", 0)) or (scale.tensor.dtype if scale.tensor.dtype in _COMPUTED else F32)
-    steps = convert(_spread(scale, x, node), dtype)
-    return make("onnx.DequantizeLinear", (x, steps, absent() if zero is None else _spread(zero, x, node)))
+    steps, *points = _parameters(node)
+    return make("onnx.DequantizeLinear", (x, convert(steps, dtype), *(points or [absent()])), {"axis": _axis(node)})
+
+
+def _as_node(define: Builder) -> Builder:
+    """The definition, of nodes that can be written again as what they mean: floats of the scale's type on one side and integers of the
+    zero point's type on the other, with a scale for all or for each index of an axis."""
+
+    def build(node: Node) -> Built:
+        x, scale = node.operands[:2]
+        zero = node.operand(2)
+        wide, narrow = (scale, x) if node.name == "DequantizeLinear" else (x, zero)
+        stored = U8 if narrow is None else narrow.tensor.dtype
+        typed = wide.tensor.dtype == scale.tensor.dtype and scale.tensor.dtype in _WRITTEN and stored in _STORED
+        said = {key for key, value in node.attributes.items() if value} <= {"axis", "saturate"}
+        found = define(node) if typed and said else None
+        return found if isinstance(found, Term) and found.operands[1].tensor.rank <= 1 else None
+
+    return build
+
+
+_WRITTEN = frozenset(DTYPES[name] for name in ("f32", "f16"))
+_STORED = frozenset(DTYPES[name] for name in ("u8", "i8", "u16", "i16", "i32"))
+BUILDERS: dict[str, Builder] = {"QuantizeLinear": _as_node(_quantize), "DequantizeLinear": _as_node(_dequantize)}
+
+
+def spread(term: Term) -> Term | None:
+    """A QuantizeLinear or DequantizeLinear with its scale and zero point repeated for each element; None for one that has them so, and for
+    any other term."""
+    if term.op.name.removeprefix("onnx.") not in BUILDERS:
+        return None
+    x, scale, zero = term.operands
+    if scale.tensor.rank == x.tensor.rank:
+        return None
+    axes = (term.attribute("axis"),) if scale.tensor.rank else ()
+    parameters = [p if p.op is ABSENT else broadcast(p, x.tensor.dims, axes) for p in (scale, zero)]
+    return make(term.op.name, (x, *parameters), dict(term.attributes))
 
 
 @definition("DynamicQuantizeLinear")

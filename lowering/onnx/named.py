@@ -133,6 +133,20 @@ def _print_rotation(term: Term, context: PrintContext) -> Input:
     return NodeCall("RotaryEmbedding", (x, positions, *tables), attributes, domain="com.microsoft")
 
 
+def _print_quantization(term: Term, _: PrintContext) -> Input:
+    """Scales for each index of an axis are of version 13, integers of 16 bits of 21."""
+    name = term.op.name.removeprefix("onnx.")
+    x, scale, zero = term.operands
+    stored = term.attribute("to") if name == "QuantizeLinear" else x.tensor.dtype
+    if scale.tensor.rank > 1 or stored.kind not in ("int", "uint") or scale.tensor.dtype not in _FLOATS - {DTYPES["f64"]}:
+        raise NoOnnxForm(f"{name} of {stored} elements takes no {scale.type} as its scale")
+    if zero.op is ABSENT and name == "QuantizeLinear" and stored.name != "u8":
+        raise NoOnnxForm(f"{name} into {stored} needs a zero point")
+    since = 21 if stored.bits not in (8, 32) else 19 if scale.tensor.dtype.name == "f16" else 13 if scale.tensor.rank else 10
+    return NodeCall(name, given(term), {"axis": term.attribute("axis")} if scale.tensor.rank else {}, since=since)
+
+
+_QUANTIZING = ("QuantizeLinear", "DequantizeLinear")
 _OF_SEQUENCES = frozenset({"ort.RotatedSequences", "ort.RotatedSequenceParts"})
 _ROTATIONS = frozenset({"ort.RotatedHeads", "ort.RotatedParts"}) | _OF_SEQUENCES
 _CONTRIB = {"ort.MultiHead": "MultiHeadAttention", "ort.SelfAttention": "Attention"}
@@ -147,6 +161,7 @@ PRINTERS: dict[str, Printer] = {
     "onnx.LogSoftmax": _print_softmax,
     "onnx.Gemm": _print_gemm,
     "onnx.Clip": _print_clip,
+    **dict.fromkeys((f"onnx.{name}" for name in _QUANTIZING), _print_quantization),
 }
 
 
@@ -158,4 +173,6 @@ def first_version(name: str) -> int:
     is of no version."""
     if name not in PRINTERS and name not in onnx_reduce.PRINTERS:
         return NEVER if domain_and_name(get_op(name)) is None else 1
-    return {"Softmax": 13, "LogSoftmax": 13, "Relu": 14, "Clip": 12, "Gemm": 11, **_SIMPLE}.get(name.removeprefix("onnx."), 1)
+    return {"Softmax": 13, "LogSoftmax": 13, "Relu": 14, "Clip": 12, "Gemm": 11, **dict.fromkeys(_QUANTIZING, 21), **_SIMPLE}.get(
+        name.removeprefix("onnx."), 1
+    )

@@ -13,6 +13,7 @@ from coset.lowering.onnx.movement import reshaped, transposed, view
 from coset.lowering.onnx.reduce_call import NAMED, kept_reduction, reduced_axes
 
 _MATMUL = frozenset(DTYPES[name] for name in ("f16", "f32", "f64"))
+_EIGHT_BITS = frozenset((DTYPES["i8"], DTYPES["u8"]))
 _INTEGER_MATMUL = frozenset(DTYPES[name] for name in ("i32", "i64", "u32", "u64"))
 
 
@@ -164,7 +165,8 @@ def print_pool(term: Term, _: PrintContext) -> Input:
     window, dilations = term.attribute("window"), term.attribute("dilations")
     around = [term.attribute(key) for key in (("padding",) if name == "MaxPool" else ("counted", "uncounted"))]
     used = [padding for padding in around if any(any(pair) for pair in padding)]
-    if term.tensor.dtype not in _MATMUL:
+    eight_bits = name == "MaxPool" and term.tensor.dtype in _EIGHT_BITS
+    if term.tensor.dtype not in _MATMUL and not eight_bits:
         raise NoOnnxForm(f"{name} takes no {term.tensor.dtype} elements")
     if len(used) > 1:
         raise NoOnnxForm("AveragePool counts all of its padding or none")
@@ -179,7 +181,7 @@ def print_pool(term: Term, _: PrintContext) -> Input:
         "pads": (*(low for low, _ in padding), *(high for _, high in padding)),
     } | ({"dilations": tuple(dilations)} if dilated else {})  # fmt: skip
     if name == "MaxPool":
-        return NodeCall(name, term.operands, attributes, since=10 if dilated else 1)
+        return NodeCall(name, term.operands, attributes, since=12 if eight_bits else 10 if dilated else 1)
     counted = {"count_include_pad": 1} if used and used[0] is around[0] else {}
     return NodeCall(name, term.operands, attributes | counted, since=19 if dilated else 7)
 

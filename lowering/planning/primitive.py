@@ -10,6 +10,7 @@ from coset.dialects.hub.chlo_scan import as_loop
 from coset.dialects.hub.region_terms import applied
 from coset.dialects.hub.terms import broadcast, splat
 from coset.dialects.onnx.kept import opened
+from coset.dialects.onnx.quantized import spread
 from coset.ir.program import Program
 from coset.ir.term import TUPLE, Term, make, rewritten, topological
 from coset.ir.types import F32, TupleType
@@ -33,7 +34,7 @@ def primitive_terms(
 ) -> tuple[Term, ...]:
     """The same of terms."""
     for _ in range(MOST_INNER):
-        opened = _opened(expanded(roots, keep), product)
+        opened = _opened(expanded(roots, lambda term: keep(term) or spread(term) is not None), product)
         if all(a is b for a, b in zip(opened, roots, strict=True)):
             return opened
         roots = opened
@@ -174,6 +175,7 @@ def _gradient(term: Term) -> Term | None:
 _OPENERS = {
     "builtin.get": _get,
     "onnx.node": opened,
+    **dict.fromkeys(("onnx.QuantizeLinear", "onnx.DequantizeLinear"), spread),
     "stablehlo.reduce": contraction.reduction,
     "stablehlo.reduce_region": argument,
     "stablehlo.gather": contraction.gather,
