@@ -11,10 +11,11 @@ import onnx
 
 from coset.ir.suggestions import like
 
+# of a node in a body the runtime names the nodes around it first: `.*` finds the last one
 _HEAD = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : (?:Load model from .*? failed:)?")
 _SOURCE = re.compile(r"/\S+\.(?:h|cc|cpp):\d+ [^()]*\((?:[^()]|\([^()]*\))*\)(?: const)? ?")  # a place in its own source
 _RUN = re.compile(r"Non-zero status code returned while running (?P<op>\w+) node\. Name:'(?P<node>[^']*)' Status Message: (?P<what>.*)")
-_TYPED = re.compile(r"Node \((?P<node>[^)]*)\) Op \((?P<op>\w+)\) \[\w+\] (?P<what>.*)")
+_TYPED = re.compile(r".*Node \((?P<node>[^)]*)\) Op \((?P<op>\w+)\) \[\w+\] (?P<what>.*)")
 _BOUND = re.compile(
     r"Type Error: Type parameter \(\w+\) of Optype \((?P<op>\w+)\) bound to different types \(tensor\((?P<one>\w+)\) and "
     r"tensor\((?P<other>\w+)\) in node \((?P<node>[^)]*)\)"
@@ -24,7 +25,7 @@ _INVALID = re.compile(
     r"\((?P<node>[^)]*)\) is invalid"
 )
 _NO_OP = re.compile(
-    r"In Node, \(\"(?P<node>[^\"]*)\", (?P<op>\w+), .*Error No Op registered for \w+ with domain_version of (?P<version>\d+)"
+    r".*In Node, \(\"(?P<node>[^\"]*)\", (?P<op>\w+), .*Error No Op registered for \w+ with domain_version of (?P<version>\d+)"
 )
 _FUTURE = re.compile(r"Opset (?P<version>\d+) is under development.*domain (?P<domain>\S+) is till opset (?P<most>\d+)")
 _OF_A_NODE = (_TYPED, _BOUND, _INVALID, _NO_OP)

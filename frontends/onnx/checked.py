@@ -10,6 +10,7 @@ import onnx
 from coset.frontends.onnx.form import OpSchema, form_of
 from coset.frontends.onnx.runtime_forms import FORMS
 from coset.frontends.onnx.tensors import MODEL_HELP, Model, OpenedModel
+from coset.ir.suggestions import like
 
 RUNTIME = "com.microsoft"  # the domain of ONNX Runtime's own ops
 INTERNAL = "__"  # how the names of attributes begin that runtimes keep for themselves
@@ -53,7 +54,7 @@ def check_node(node: Model, form: OpSchema | None, what: str, opened: OpenedMode
     given = _attributes(node, what, opened)
     if form is None:
         return
-    help = form.help or MODEL_HELP
+    help = form.help or f"{node.op_type} takes {_listed(form)}"
     newer = node.domain == RUNTIME  # whose ops get further operands from version to version: such a node stays as it came
     operands = list(node.input)
     _check_count(len(operands), form.inputs, newer, f"{what} has {{}} operands", opened, help)
@@ -68,10 +69,27 @@ def check_node(node: Model, form: OpSchema | None, what: str, opened: OpenedMode
         if own != kind:
             raise opened.error(f"the attribute `{name}` of {what} is of kind {own}, not {kind}", help=help)
         if name not in form.attributes and not newer and not name.startswith(INTERNAL) and name not in LEGACY:
-            raise opened.error(f"{what} has an attribute `{name}`, which its op has not in this version", help=help)
+            said = f"{what} has an attribute `{name}`, which its op has not in this version"
+            raise opened.error(said, help=form.help or _instead_of(name, node.op_type, form))
     for name in form.needed:
         if name not in given:
             raise opened.error(f"{what} has no attribute `{name}`", help=help)
+
+
+def _listed(form: OpSchema) -> str:
+    """What an op takes: the names of its operands, and its attributes, those first that it must have."""
+    optional = {name for name in form.operands if name not in dict(form.required).values()}
+    names = form.operands or [name for _, name in form.required]
+    operands = ", ".join(f"`{name}`{' (may be left out)' if name in optional else ''}" for name in names)
+    own = [*(f"`{name}` (must be there)" for name in form.needed), *(f"`{name}`" for name in form.attributes if name not in form.needed)]
+    return f"the operands {operands or 'none'}" + (f"; the attributes {', '.join(own)}" if own else "; no attributes")
+
+
+def _instead_of(name: str, op: str, form: OpSchema) -> str:
+    """What to write instead of an attribute that the op has not."""
+    if name in form.operands:
+        return f"in this version `{name}` is operand {form.operands.index(name) + 1} of {op}: give it as a tensor"
+    return like(name, form.attributes) or f"{op} takes {_listed(form)}"
 
 
 def is_newer(node: Model) -> bool:

@@ -13,7 +13,8 @@ import onnx
 @dataclass(frozen=True)
 class OpSchema:
     """The least and the most operands and results of an op, the operands (place, name) that must be given, and its attributes: the kind of
-    each, and whether it must be given. `help`: what to do about a node that is otherwise, if it is not to check the model."""
+    each, and whether it must be given. `operands`: what all of them are called, as far as that is known. `help`: what to do about a node
+    that is otherwise, if it is not to follow the op's form."""
 
     inputs: tuple[int, int]
     required: tuple[tuple[int, str], ...]
@@ -21,6 +22,7 @@ class OpSchema:
     attributes: Mapping[str, tuple[str, bool]]
     variadic: int | None = None  # from which operand on all must be given
     help: str = ""
+    operands: tuple[str, ...] = ()
 
     @cached_property
     def needed(self) -> tuple[str, ...]:
@@ -37,4 +39,5 @@ def form_of(schema: Any) -> OpSchema:
         (schema.min_output, schema.max_output),
         {name: (formal.type.name.lower(), bool(formal.required)) for name, formal in sorted(schema.attributes.items())},
         next((place for place, formal in enumerate(schema.inputs) if formal.option == variadic), None),
+        operands=tuple(formal.name for formal in schema.inputs),
     )

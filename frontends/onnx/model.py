@@ -221,7 +221,9 @@ class _Importer:
             else:
                 self._define(name, literal(self._constant(tensor)))
         if name not in self.scope:
-            raise self.opened.error(f"{user} uses `{name}`, which nothing computes", help="the graph is incomplete: export it again")
+            near = like(name, [*self.scope, *self.pending])
+            help = near or "no input, initializer or node has this name: the graph is incomplete, export it again"
+            raise self.opened.error(f"{user} uses `{name}`, which nothing computes", help=help)
         return self.scope[name]
 
     def _define(self, name: str, term: Term) -> None:

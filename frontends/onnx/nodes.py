@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from heapq import heappop, heappush
 from typing import Any
 
@@ -16,6 +17,7 @@ Attributes = dict[str, Any]
 FunctionName = tuple[str, str, str]  # domain, name, overload
 _RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
 _RANDOM_CONTRIB = {"BiasDropout", "BitmaskDropout", "BitmaskBiasDropout", "Sampling", "PythonOp", "PythonOpGrad", "Send", "Recv"}
+_MOST_IN_CYCLE = 8  # nodes that a message names
 _KNOWN_DOMAINS = {
     "", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", "com.microsoft", "com.microsoft.nchwc",
     "com.ms.internal.nhwc",
@@ -60,8 +62,22 @@ def ordered(opened: OpenedModel, graph: Model, available: set[str]) -> Iterator[
             if not left[user]:
                 heappush(ready, user)
     if count < len(graph.node):
-        node = graph.node[next(index for index, number in enumerate(left) if number)]
-        raise opened.error(f"node `{node.name or node.op_type}` needs its own result: the graph has a cycle", help="export the model again")
+        nodes = [graph.node[index] for index in _cycle(needs, left)]
+        first, *rest = [f"`{node.name or node.output[0]}`" for node in nodes]
+        way = [*rest[:_MOST_IN_CYCLE], *([".."] if len(rest) > _MOST_IN_CYCLE else []), first]
+        said = f"the graph has a cycle: node {first} ({nodes[0].op_type}) needs {', which needs '.join(way)}"
+        raise opened.error(said, help="no node may use what is computed from its own result")
+
+
+def _cycle(needs: Sequence[AbstractSet[int]], left: Sequence[int]) -> list[int]:
+    """Nodes of which each needs the next one, and the last the first, among those that are `left` waiting."""
+    place = next(index for index, number in enumerate(left) if number)
+    seen: dict[int, None] = {}
+    while place not in seen:
+        seen[place] = None
+        place = min(index for index in needs[place] if left[index])
+    path = list(seen)
+    return path[path.index(place) :]
 
 
 def attributes_of(node: Model, opened: OpenedModel) -> Attributes | None:
