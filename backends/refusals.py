@@ -25,7 +25,7 @@ _INVALID = re.compile(
     r"\((?P<node>[^)]*)\) is invalid"
 )
 _NO_OP = re.compile(
-    r".*In Node, \(\"(?P<node>[^\"]*)\", (?P<op>\w+), .*Error No Op registered for \w+ with domain_version of (?P<version>\d+)"
+    r"In Node, \(\"(?P<node>[^\"]*)\", (?P<around>\w+), .*Error No Op registered for (?P<op>\w+) with domain_version of (?P<version>\d+)"
 )
 _FUTURE = re.compile(r"Opset (?P<version>\d+) is under development.*domain (?P<domain>\S+) is till opset (?P<most>\d+)")
 _OF_A_NODE = (_TYPED, _BOUND, _INVALID, _NO_OP)
@@ -61,8 +61,11 @@ def of_running(said: str) -> str:
 
 
 def _of_node(found: re.Match[str], model: Model | None) -> tuple[str, str]:
-    node = _node(found["node"], found["op"])
-    operands = _operands(model, found["node"]) if model is not None and found["node"] else ""
+    name = found["node"]
+    if found.re is _NO_OP and found["around"] != found["op"]:  # it names the node around the body that the node is in
+        name = _first_of(model, found["op"])
+    node = _node(name, found["op"])
+    operands = _operands(model, name) if model is not None and name else ""
     told = f" (it reads {operands})" if operands else ""
     if found.re is _NO_OP:
         known = sorted({each.name for each in onnx.defs.get_all_schemas() if not each.domain})
@@ -109,6 +112,12 @@ def _name(graph: onnx.GraphProto) -> bool:
     for node in unnamed:
         node.name = next(filter(None, node.output))
     return bool(unnamed)
+
+
+def _first_of(model: Model | None, op: str) -> str:
+    """The name of the first node of an op."""
+    nodes = (node for graph in _graphs(model.graph) for node in graph.node) if model is not None else ()
+    return next((node.name for node in nodes if node.op_type == op), "")
 
 
 def _operands(model: Model, name: str) -> str:
