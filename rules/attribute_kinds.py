@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from coset.ir.suggestions import like
+from coset.ir.types import DTYPES
 from coset.rules import syntax
 from coset.rules.syntax import RuleError
 
@@ -38,9 +39,15 @@ def check_kind(op: str, name: str, kind: str, value: syntax.Expression) -> None:
         help = (
             "write its items in square brackets, as `[1, 0]`"
             if is_tuple
-            else f"it is of kind {kind}: write `{name}: {_EXAMPLES.get(kind, '[1, 1]')}`"
+            else f"it is of kind {kind}: write `{name}: {_meant(kind, value)}`"
         )
         raise RuleError(f"`{name}` of `{op}` is not {what}", place=value.place, help=help)
+
+
+def _meant(kind: str, value: syntax.Expression) -> str:
+    """A value of that kind: the element type that a text names, else an example."""
+    named = value.value if isinstance(value, syntax.Text) else ""
+    return named if kind == "dtype" and named in DTYPES else _EXAMPLES.get(kind, "[1, 1]")
 
 
 _COUNTS = {"strides": 1, "dilations": 1, "kernel_shape": 1, "output_padding": 1, "pads": 2}  # numbers for each dim that a window runs over

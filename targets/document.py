@@ -217,7 +217,10 @@ def _base(file: File, users: tuple[Path, ...], problems: list[FileProblem]) -> t
         problems.append(FileProblem(f"the base `{name}` leads back to itself", entry.place, "a chain of bases must end"))
         return None, False
     if not path.is_file():
-        problems.append(FileProblem(f"there is no base `{name}` at {path}", entry.place, "a base is named from the folder of the file"))
+        own = own_file(Path(name).stem)
+        meant = f'for the one that comes with coset write base = "{Path(name).stem}"; ' if own is not None else ""
+        help = f"{meant}a file is looked for from the folder of this one"
+        problems.append(FileProblem(f"there is no base `{name}` at {path}", entry.place, help))
         return None, False
     return laid_out(read_file(path), problems, users=users), True
 

@@ -98,8 +98,8 @@ class DocumentValues:
         found = known_entries(dict(entry.items()), keys.names, "is no key that goes here", self.problems)
         for key in keys.required:
             if key not in found:
-                says = next(each.says for each in keys.keys if each.name == key)
-                help = "every number says its unit and where it comes from" if key in NUMBER.required else f"{key}: {says}"
+                own = next(each for each in keys.keys if each.name == key)
+                help = "every number says its unit and where it comes from" if key in NUMBER.required else f"{key} = {own.value}: {own.says}"
                 self.wrong(entry, f"`{key}` is missing", help)
         return found if all(key in found for key in keys.required) else None
 
