@@ -99,7 +99,8 @@ class DocumentValues:
         for key in keys.required:
             if key not in found:
                 own = next(each for each in keys.keys if each.name == key)
-                help = "every number says its unit and where it comes from" if key in NUMBER.required else f"{key} = {own.value}: {own.says}"
+                said = f"{key} = {own.value}: {own.says}"
+                help = "every number says its unit and where it comes from" if key in NUMBER.required else said
                 self.wrong(entry, f"`{key}` is missing", help)
         return found if all(key in found for key in keys.required) else None
 
