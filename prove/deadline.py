@@ -5,10 +5,14 @@ Time is that of the processor, so that what is shown does not depend on what els
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import process_time
+from typing import Any
+
+from coset.ir.meter import METER
+from coset.ir.term import Term
 
 _ends: list[float] = []
 
@@ -60,6 +64,38 @@ def until(time: Time) -> Iterator[None]:
 def left() -> float | None:
     """The seconds that are left; None where nobody set a time."""
     return max(0.0, _ends[-1] - process_time()) if _ends else None
+
+
+@dataclass
+class CallLimit:
+    """How many calls of functions an evaluation may make: a loop over drawn numbers may have 2^31 turns. Each call looks at the time."""
+
+    left: int
+
+    def __call__(self, term: Term | None, _: Sequence[Any]) -> None:
+        if term is None:
+            look()
+            self.left -= 1
+            if self.left < 0:
+                raise TooManyCalls
+
+
+class TooManyCalls(Exception):
+    """An evaluation makes more calls than it may."""
+
+
+@contextmanager
+def calling(most: int) -> Iterator[None]:
+    """Inside, evaluations make at most so many calls of functions, and none when the time is over.
+
+    Raises:
+        TooManyCalls, Late: as an evaluation comes to it.
+    """
+    token = METER.set(CallLimit(most))
+    try:
+        yield
+    finally:
+        METER.reset(token)
 
 
 def look() -> None:

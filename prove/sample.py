@@ -21,7 +21,7 @@ from coset.ir.op import Array
 from coset.ir.term import CONSTANT, Term, constant, get, input_term, topological
 from coset.ir.types import TensorType, TupleType, Type
 from coset.prove.counterexample import Counterexample, named_in
-from coset.prove.deadline import look
+from coset.prove.deadline import TooManyCalls, calling, look
 from coset.prove.exact_evaluation import Numbers
 from coset.prove.flat import shapeless
 from coset.prove.opened import types_told
@@ -56,6 +56,7 @@ EMPTIES = 10  # draws at the end with dims of 0, of rules that fold
 SIZES_EVERY = 4  # of so many draws one has dims that the rule itself speaks of
 THOROUGH, SOME = 6, 2  # draws that are compared on elements of every kind, and on how many kinds the later ones are
 FEW, REPEATS = 64, 3  # elements of operands that are cheap to draw, and how often they are for numbers of few digits
+LEAST_CALLS, CALLS_EACH = 1 << 14, 8  # of functions in an evaluation: so many, and so many more for each element of an input
 MOST_THRESHOLDS = 24  # numbers of an instance that are drawn as elements
 PLAIN = (KINDS[1], KINDS[2], NONFINITE, GRID, WHOLE)  # kinds of numbers of few digits
 STORED = KINDS[0]  # the kind on which stored results are looked at, too: others overflow, which may come and go
@@ -254,16 +255,20 @@ class Situation:
         return inputs
 
     def judged(self, inputs: Mapping[str, Array], kind: str) -> Counterexample | None:
-        """The counterexample that these inputs, of that kind, are; None where the sides agree as promised."""
+        """The counterexample that these inputs, of that kind, are; None where the sides agree as promised, or where a loop has too many
+        turns to see it."""
+        calls = LEAST_CALLS + CALLS_EACH * sum(each.size for each in inputs.values())
         try:
             for pair in self.pairs:
-                with np.errstate(all="ignore"):
+                with np.errstate(all="ignore"), calling(calls):
                     left, right = (np.asarray(value) for value in evaluate(pair, inputs, fallback=evaluate_defined))
                     difference = promised_difference(self.rule.numerics, pair, inputs, (left, right), kind, self.numbers)
                 if difference is not None:
                     index, why = difference
                     own = self.instance
                     return Counterexample(self.rule.name, named_in(self.rule, own), inputs, left, right, index, why, kind, own)
+        except TooManyCalls:
+            return None
         except CosetError as error:
             nothing, why = np.array(0), f"it cannot be evaluated: {error.message}"
             return Counterexample(

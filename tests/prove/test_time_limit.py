@@ -18,7 +18,7 @@ from coset.ir.judging import Ended, judged
 from coset.prove import check as prover
 from coset.prove import obligations
 from coset.prove.check import Effort, check_rules, verify
-from coset.prove.deadline import Late, Time, left, look, until
+from coset.prove.deadline import CallLimit, Late, Time, TooManyCalls, left, look, until
 from coset.prove.entry_tests import entry_tests
 from coset.prove.shown import shown_of
 from coset.prove.verdict import weaker, write_lock
@@ -32,6 +32,15 @@ SLOW = """rule broadcast_without_some_ones
   bcast(x, A, axes: d) => bcast(reshape(x, drop(S, ones)), A, axes: drop(d, ones))
   with ones = [i for i in range(rank(x)) if (if static(S[i]) then S[i] == 1 else false)]
   where len(ones) > 0
+  numerics exact
+"""
+LOOPS = """rule loop_entered_once
+  for x: i32[]
+  hlo.while(x, condition: lambda s: compare(s, scalar(10, i32), "LT"), body: lambda s: s + scalar(1, i32)) => scalar(10, i32)
+  numerics exact
+rule loop_to_ten
+  for x: i32[]
+  hlo.while(x, condition: lambda s: compare(s, scalar(10, i32), "LT"), body: lambda s: s + scalar(1, i32)) => maximum(x, scalar(10, i32))
   numerics exact
 """
 FALSE = "rule tanh_even for x: F[S..] tanh(-x) => tanh(x) numerics exact\n"
@@ -51,6 +60,19 @@ def written(tmp_path: Path) -> Callable[[str], Path]:
 
 def rules_of(path: Path) -> list[Rule]:
     return [rule for rule in load([path]).rules if rule.place.file == str(path)]
+
+
+def test_a_loop_over_a_drawn_number_ends(written: Callable[[str], Path]) -> None:
+    """From the least number of 32 bits to ten it has 2^31 turns: such a draw is passed over, and conditions that are tried out end, too."""
+    false, true = check_rules(rules_of(written(LOOPS)), effort=Effort(seconds=8.0))
+    assert false.assurance == "refuted" and true.assurance in ("tested", "unknown")
+    calls = CallLimit(2)
+    calls(None, ())
+    with until(Time.of(-1.0)), pytest.raises(Late):
+        calls(None, ())
+    calls(None, ())
+    with pytest.raises(TooManyCalls):
+        calls(None, ())
 
 
 def test_what_is_not_proved_in_time_is_unknown_with_exit_code_3(written: Callable[[str], Path], capsys: pytest.CaptureFixture[str]) -> None:
