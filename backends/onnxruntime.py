@@ -16,7 +16,7 @@ import numpy as np
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # must stand before the import: from 1.29 on the package phones home without it
 
-from coset.backends.refusals import of_loading, of_running
+from coset.backends.onnx_refusals import of_loading, of_running
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.extras import MissingExtra

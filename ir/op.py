@@ -13,7 +13,6 @@ from coset.ir.types import Type
 
 Array = np.ndarray[Any, Any]
 Attributes = dict[str, Any]  # values are hashable: int, float, str, bytes, bool, Dim, tuples of these, DType, Constant
-
 AT_RUN_TIME = frozenset({"effect", "distributed", "hinted"})  # traits of ops that are computed where the program runs, never at build time
 
 
@@ -46,17 +45,15 @@ class Signature:
 class Op:
     """One operation of one dialect.
 
-    `infer(operand types, attributes)` gives the result type or raises TypeRuleError. `meaning(term, arrays, dims)` is
-    the reference semantics on NumPy arrays, with the numbers of the dim symbols; None when the op is defined by a term
-    instead (its dialect's `*.rules`) or is opaque. `flops(result type, operand types, attributes)` counts scalar
-    operations as a dim; None means one for each element of the result. `signatures(name, operand types, attributes, count)` are those of
-    the payload functions, of which a term has `count`; an op without it has none. `functions` are their roles where there is a fixed number
-    of them, each with the attribute whose word may stand for it (unless it says `region`). `traits`: elementwise, commutative,
-    associative, movement (moves elements, computes none), foreign (kept in the form of the graph that it came from),
-    effect (ordered by tokens), hinted (computed where the program runs, as its
-    hints say, and never at build time), distributed (the value depends on other processes), leaf. `joint` is the meaning of a distributed
-    op on all processes at once, in the order of their numbers: replica by replica, and there partition by partition; its `meaning`
-    is that of a process that is alone.
+    `infer(operand types, attributes)` gives the result type or raises TypeRuleError. `meaning(term, arrays, dims)` is the reference
+    semantics on NumPy arrays, with the numbers of the dim symbols; None when the op is defined by a term instead (its dialect's
+    `*.rules`) or is opaque. `flops(result type, operand types, attributes)` counts scalar operations as a dim; None means one for each
+    element of the result. `signatures(name, operand types, attributes, count)` are those of the payload functions, of which a term has
+    `count`; an op without it has none. `functions` are their roles where there is a fixed number of them, each with the attribute whose
+    word may stand for it (unless it says `region`). `traits`: elementwise, commutative, associative, movement (moves elements, computes
+    none), foreign (kept in the form of the graph that it came from), effect (ordered by tokens), hinted (a text says how the runtime is to
+    compute it), distributed (the value depends on other processes), leaf. `joint` is the meaning of a distributed op on all processes at
+    once, in the order of their numbers (replicas, and partitions in each); its `meaning` is that of a process that is alone.
     """
 
     name: str

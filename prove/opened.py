@@ -24,6 +24,8 @@ from coset.rules.scalar import Undefined
 from coset.rules.syntax import RuleError
 from coset.rules.uses import expressions
 
+SCALES = "f8e8m0fnu"  # its name
+_MAKE_NUMBERS = frozenset({"stablehlo.convert", "stablehlo.iota", "builtin.constant"})
 _COMPARED = frozenset({"==", "!=", "<", "<=", ">", ">=", "in"})
 _OF_WIDTHS = frozenset({"bits", "lowest", "highest"})  # functions that tell the widths of element types apart
 
@@ -105,14 +107,26 @@ def _largest(value: Any) -> int:
 
 
 def types_told(rule: Rule, usual: Sequence[str]) -> tuple[str, ...]:
-    """The element types that a rule, or a definition of an op in it, tells apart from the `usual` ones: those that it names, and those of
-    another width where it asks for widths."""
+    """The element types that a rule, or a definition of an op in it, tells apart from the `usual` ones: those that it names, those of
+    another width where it asks for widths, and that of scales where numbers of any type are made."""
     spoken = [part for whole in (*expressions(rule), *_of_definitions(rule)) for part in parts(whole)]
     named = [each for part in spoken if isinstance(part, Call) and part.function in _COMPARED for each in _types_in(part)]
     widths = [part for part in spoken if isinstance(part, Call) and part.function in _OF_WIDTHS]
     asked = {n for part in spoken for n in _widths_in(part)}
     others = [name for name in DTYPES if name not in usual and widths and _is_apart(DTYPES[name], asked, usual)]
-    return tuple(name for name in dict.fromkeys([*named, *others]) if name not in usual)
+    scales = [SCALES] if computes_scales(rule) and any(op.name in _MAKE_NUMBERS for op in ops_of(rule)) else []
+    return tuple(name for name in dict.fromkeys([*named, *others, *scales]) if name not in usual)
+
+
+def types_drawn(rule: Rule) -> tuple[str, ...]:
+    """The element types that are drawn beside the common ones: those that are told apart, and that of scales wherever one computes."""
+    return tuple(dict.fromkeys((*types_told(rule, ()), *([SCALES] if computes_scales(rule) else []))))
+
+
+def computes_scales(rule: Rule) -> bool:
+    """Whether a rule for any element type computes, with that of scales too: it has no zero and no sign, so that 0 and -x are NaN."""
+    every = any(kind.word == "dtype" and DTYPES[SCALES] in kind.classes for kind in rule.compiled.kinds.values())
+    return every and rule.definition is None and any(not op.has("movement") and not op.name.startswith("builtin.") for op in ops_of(rule))
 
 
 def _of_definitions(rule: Rule) -> list[Any]:

@@ -221,8 +221,7 @@ class _Importer:
             else:
                 self._define(name, literal(self._constant(tensor)))
         if name not in self.scope:
-            near = like(name, [*self.scope, *self.pending])
-            help = near or "no input, initializer or node has this name: the graph is incomplete, export it again"
+            help = like(name, [*self.scope, *self.pending]) or "the graph is incomplete, export it again, or make the value an input"
             raise self.opened.error(f"{user} uses `{name}`, which nothing computes", help=help)
         return self.scope[name]
 

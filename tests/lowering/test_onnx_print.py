@@ -92,7 +92,7 @@ def test_the_printed_op_computes_its_meaning(op: Op, data: st.DataObject) -> Non
     try:
         session = Session(model.SerializeToString())
     except CosetError as error:
-        assert "NOT_IMPLEMENTED" in str(error) or "not implemented" in str(error).lower(), error  # no kernel for the element type
+        assert "has no kernel for" in str(error) or "not implemented" in str(error).lower(), error  # no kernel for the element type
         return
     feed = {operand.attribute("name"): array for operand, array in zip(case.term.operands, case.arrays, strict=True)}
     if any(array.size == 0 for array in feed.values()) or op.name in UNDEFINED:

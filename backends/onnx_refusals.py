@@ -28,8 +28,10 @@ _NO_OP = re.compile(
     r"In Node, \(\"(?P<node>[^\"]*)\", (?P<around>\w+), .*Error No Op registered for (?P<op>\w+) with domain_version of (?P<version>\d+)"
 )
 _FUTURE = re.compile(r"Opset (?P<version>\d+) is under development.*domain (?P<domain>\S+) is till opset (?P<most>\d+)")
-_OF_A_NODE = (_TYPED, _BOUND, _INVALID, _NO_OP)
+_NO_KERNEL = re.compile(r"Could not find an implementation for (?P<op>\w+)\((?P<version>\d+)\) node with name '(?P<node>[^']*)'")
+_OF_A_NODE = (_TYPED, _BOUND, _INVALID, _NO_OP, _NO_KERNEL)
 _LONGEST = 400  # letters of what is passed on
+_LARGEST = 1 << 26  # bytes of a model that is opened for the sake of a message
 
 Model = onnx.ModelProto
 
@@ -72,6 +74,9 @@ def _of_node(found: re.Match[str], model: Model | None) -> tuple[str, str]:
         close = like(found["op"], known)
         what = f"{node}: version {found['version']} of the default domain has no op `{found['op']}`"
         return what, close or "`coset optimize --custom-op-library FILE` brings kernels for ops of its own; their nodes name their domain"
+    if found.re is _NO_KERNEL:
+        what = f"{node}: ONNX Runtime has no kernel for version {found['version']} of it with these element types{told}"
+        return what, "put Casts around it, or run the model where the op has such a kernel"
     if found.re is _BOUND:
         what = f"{node} takes operands of one element type, and they are {found['one']} and {found['other']}{told}"
         return what, "put a Cast in front of one of them"
@@ -91,7 +96,10 @@ def _short(text: str) -> str:
 
 
 def _opened(model: str | Path | bytes) -> Model | None:
+    """The model, where it is small enough to look at once more."""
     try:
+        if (len(model) if isinstance(model, bytes) else Path(model).stat().st_size) > _LARGEST:
+            return None
         return onnx.load_from_string(model) if isinstance(model, bytes) else onnx.load(model, load_external_data=False)
     except Exception:  # the runtime has said already what is wrong with it
         return None
