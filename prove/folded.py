@@ -170,7 +170,7 @@ class Folding:
         )
 
     def _admitted(self, term: Term, error: Bound, array: Any) -> Bound:
-        """How far a constant is from a term: by its bound or, if that is too large, in f64. Refuses numbers that cancel or absorb others."""
+        """How far a constant is from a term: by its bound or, if that is too large, in f64. Refuses numbers that cancel or absorb some."""
         limit = max(LEAST, min(MOST, ROUNDINGS * coarsest(term)))
         wide = None if _is_small(error, array, limit) else in_f64(term)
         if wide is not None:
