@@ -27,6 +27,7 @@ from coset.prove.flat import shapeless
 from coset.prove.opened import types_drawn
 from coset.prove.precision import bits, lost_precision
 from coset.prove.promise import Difference, difference_of, exact_difference
+from coset.prove.undefined import may_be_undefined, newly_undefined
 from coset.prove.values import ENDS, GRID, KINDS, LARGE, NEAR, NONFINITE, RANGE, WHOLE, draw, fitted, grid, has_nan
 from coset.rules.algebra import Scalar, Scope, Unbound, evaluate_scalar
 from coset.rules.algebra import evaluate as evaluated
@@ -263,6 +264,8 @@ class Situation:
                 with np.errstate(all="ignore"), calling(calls):
                     left, right = (np.asarray(value) for value in evaluate(pair, inputs, fallback=evaluate_defined))
                     difference = promised_difference(self.rule.numerics, pair, inputs, (left, right), kind, self.numbers)
+                    if difference is None and may_be_undefined(pair):
+                        difference = newly_undefined(pair, inputs)
                 if difference is not None:
                     index, why = difference
                     own = self.instance
