@@ -215,6 +215,32 @@ def extra(user: User) -> None:
     user.coset("optimize", "model.onnx", "-o", "model.mlir")
 
 
+PAIRS_OF_Q = """
+import onnx, onnx.parser
+HEAD = '<ir_version: 9, opset_import: ["": 19]> '
+onnx.save(onnx.parser.parse_model(HEAD + '''g (float[n, 8] x) => (float[n, 8] y) <float s = {0.1}, uint8 z = {128}> {
+  a = QuantizeLinear(x, s, z) b = DequantizeLinear(a, s, z) c = QuantizeLinear(b, s, z) y = DequantizeLinear(c, s, z) }'''), "pairs.onnx")
+onnx.save(onnx.parser.parse_model(HEAD + '''g (float[4] x, int64 n) => (float[4] y) <float one = {1}> {
+  y = Loop (n, , x) <body = b (int64 i, bool ci, float[4] v) => (bool co, float[4] vo) {
+    co = Identity(ci) p = Mul(v, one) q = Neg(p) r = Neg(q) vo = Add(r, x) }> }'''), "loop.onnx")
+"""
+
+
+def quantized(user: User) -> None:
+    """Two pairs with one scale become one, and the body of a loop is optimized."""
+    user.does(PAIRS_OF_Q)
+    nodes = user.asked("optimize", "pairs.onnx", "-o", "pair.onnx")["nodes"]
+    must(nodes == {"before": 4, "after": 2}, f"nodes {nodes}")
+    nodes = user.asked("optimize", "loop.onnx", "-o", "better.onnx")["nodes"]
+    must(nodes["after"] < nodes["before"], f"nodes {nodes}")
+
+
+def editor(user: User) -> None:
+    """Completion for a shell, and a language server that says what to install."""
+    must("_COSET_COMPLETE" in user.coset("completion", "bash"), "no script")
+    must("pip install" in user.coset("language-server", code=2), "the missing package is not named")
+
+
 def page(name: str) -> Callable[[User], None]:
     """The blocks of a page, in order."""
 
@@ -230,7 +256,8 @@ def page(name: str) -> Callable[[User], None]:
 STEPS: dict[str, Callable[[User], None]] = {
     "a model becomes faster": faster, "two models are equal": equal, "a rule of one's own": own_rule, "why": reasons,
     "ONNX's own words": onnx_words, "messages": messages, "proofs": proofs, "threads and processes": processes,
-    "mistakes of a target": wrong_target, "an extra that is missing": extra, **{f"docs/{name}": page(name) for name in PAGES},
+    "mistakes of a target": wrong_target, "an extra that is missing": extra,
+    "quantized pairs, a body": quantized, "an editor": editor, **{f"docs/{name}": page(name) for name in PAGES},
 }  # fmt: skip
 
 
