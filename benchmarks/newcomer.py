@@ -178,7 +178,7 @@ def messages(user: User) -> None:
         must(remedy in said and f"{name}:" in said, f"no `{remedy}` in: {said[-300:]}")
         must("proved  bounded" not in said, "a table after a mistake")
     error = user.asked("optimize", "absent.onnx", "-o", "out.onnx", code=2)["error"]
-    must("absent.onnx" in error["message"], str(error))
+    must(error["place"]["file"] == "absent.onnx" and bool(error["help"]), str(error))
 
 
 def proofs(user: User) -> None:
