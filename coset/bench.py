@@ -44,8 +44,9 @@ def bench(
         raise CosetError(f"`{twice}` is given twice", help="a copy under another name can be timed against it")
     for model in filter(is_stablehlo, models):
         raise CosetError(f"`{model}` is StableHLO, and it is ONNX Runtime that is timed", help="coset optimize MODEL.mlir -o MODEL.onnx")
-    feed = working_feed(models[0], dims, samples)
-    used = sizes_of(import_model(models[0]), feed)
+    program = with_samples(import_model(models[0]), samples)
+    feed = _working(models[0], program, dims)
+    used = sizes_of(program, feed)
     progress(f"sizes: {', '.join(f'{name} = {size}' for name, size in used.items()) or 'no dim is free'}")
     variants: dict[str, TimedCall] = {}
     for model in models:
@@ -107,7 +108,10 @@ def working_feed(model: str, dims: Mapping[str, int], samples: Sequence[Sample] 
     Raises:
         CosetError: none was found.
     """
-    program = with_samples(import_model(model), samples)
+    return _working(model, with_samples(import_model(model), samples), dims)
+
+
+def _working(model: str, program: Program, dims: Mapping[str, int]) -> Feed:
     session = Session(model, level="off")
     refusal = ""
     for binding in bindings(program, dims):

@@ -35,7 +35,8 @@ def may_be_undefined(sides: tuple[Term, Term]) -> bool:
 def newly_undefined(sides: tuple[Term, Term], inputs: Mapping[str, Array]) -> Place | None:
     """The first element that rests on an undefined operation on the right side and on none on the left side; None where there is none, or
     where an operation that is not elementwise reads such a value."""
-    terms = list(topological(expanded(sides, keep=lambda _: False)))
+    opened = expanded(sides, keep=lambda _: False)
+    terms = list(topological(opened))
     with np.errstate(all="ignore"):
         values = dict(zip(terms, evaluate(terms, inputs, fallback=evaluate_defined), strict=True))
     open_: dict[Term, Array] = {}
@@ -44,7 +45,7 @@ def newly_undefined(sides: tuple[Term, Term], inputs: Mapping[str, Array]) -> Pl
         if found is None:
             return None
         open_[term] = found
-    left, right = (open_[side] for side in expanded(sides, keep=lambda _: False))
+    left, right = (open_[side] for side in opened)
     if left.shape != right.shape or not (right & ~left).any():
         return None
     places = np.argwhere(right & ~left)

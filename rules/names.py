@@ -30,7 +30,7 @@ SUGAR = ("splat", "bcast", "swap_last", "sum", "max", "min", "prod", "host", "ge
 OTHER_NAMES = {"half": "f16", "float": "f32", "double": "f64", "boolean": "bool", "byte": "u8", "short": "i16", "int": "i32", "long": "i64"}
 OTHER_OPS = dict.fromkeys(("matmul", "mm", "bmm", "dot"), "a @ b") | {"mul": "a * b", "sub": "a - b", "div": "a / b", "neg": "-a"}
 OTHER_DIALECTS = {"hlo": "stablehlo as hlo", "ai": "onnx", "torch": "aten"}  # how they are called elsewhere
-HUB = ("stablehlo", "chlo", "onnx")
+HUB = ("stablehlo", "chlo", "onnx")  # dialects that rules are mostly written in, the usual one first
 OP_TRAITS = {"unary": 1, "binary": 2, "ternary": 3, "commutative": 2}  # elementwise ops of so many operands
 
 
@@ -90,11 +90,6 @@ class Names:
         return [op for op in map(find_op, candidates) if op is not None]
 
 
-def _first_named(dialect: str) -> tuple[int, str]:
-    """The place of a dialect among those that have an op of one name: rules are mostly written in the hub's."""
-    return (HUB.index(dialect) if dialect in HUB else len(HUB), dialect)
-
-
 def _nearest(name: str, dialects: Iterable[str]) -> str:
     from difflib import get_close_matches
 
@@ -106,7 +101,7 @@ def _nearest(name: str, dialects: Iterable[str]) -> str:
         return f"write {OTHER_OPS[name]}"
     elsewhere = {full.partition(".")[0] for full in op_names() if full.partition(".")[2] == name} - used
     if elsewhere:
-        return f"add `use {min(elsewhere, key=_first_named)}`"
+        return f"add `use {next((each for each in HUB if each in elsewhere), min(elsewhere))}`"
     close = [each for each in spelled if each.casefold() == own.casefold()] or get_close_matches(own, spelled, 3)
     if close:
         return f"did you mean {' or '.join(spelled[c] for c in close)}?"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,18 +13,17 @@ from coset.commands.values import RULE_FILES
 from coset.job.answer import save
 
 
+def _seconds(help: str) -> Callable[[Any], Any]:
+    """The option that says how long a rule is looked at."""
+    kind = click.FloatRange(min=0, min_open=True)
+    return click.option("--time-limit", "seconds", type=kind, default=90.0, show_default=True, help=help)
+
+
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(), shell_complete=RULE_FILES)
 @click.option("--all", "anew", is_flag=True, help="verify entries again whose text has not changed since")
 @click.option("--accept-weaker", "accept", is_flag=True, help="enter verdicts that are weaker than before into the lock file")
-@click.option(
-    "--time-limit",
-    "seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    default=90.0,
-    show_default=True,
-    help="seconds of the processor for each rule, to draw and to prove it; what is not done by then is unknown",
-)
+@_seconds("seconds of the processor for each rule, to draw and to prove it; what is not done by then is unknown")
 @click.option(
     "--require",
     type=click.Choice(["proved", "bounded", "tested"]),
@@ -121,14 +122,7 @@ def rules(names: tuple[str, ...], ops: bool, docs: str | None, textmate: str | N
 
 
 @click.command("language-server")
-@click.option(
-    "--time-limit",
-    "seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    default=90.0,
-    show_default=True,
-    help="seconds of the processor for the proof of a rule",
-)
+@_seconds("seconds of the processor for the proof of a rule")
 @click.option("--native", "modules", multiple=True, metavar="MODULE", callback=imported, help="a module that registers native functions")
 @click.option("--stdio", is_flag=True, help="speak on stdin and stdout, as it does without this option; editors add it")
 def language_server(seconds: float, modules: tuple[str, ...], stdio: bool) -> int:

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 from urllib.parse import unquote, urlsplit
 
 from coset.editor.completion import ATTRIBUTE, DIALECT, FUNCTION, NAME, OP, RULE, WORD, suggestions
-from coset.editor.meaning import meaning_at
+from coset.editor.meaning import WordMeaning, meaning_at
 from coset.editor.positions import UTF16, Lines, Spot
 from coset.editor.session import EditorSession, OpenFile
 from coset.ir.extras import MissingExtra, install
@@ -126,12 +126,9 @@ class RuleServer:
     async def hover(self, params: Any) -> Any:
         """What the word at a place means."""
         file, offset = self._at(params)
-        if file is None:
-            return None
-        await self.session.loaded()
-        found = meaning_at(file.buffer, offset, self.session.known(file))
-        token = file.buffer.token_at(offset)
-        if found is None or token is None:
+        found = await self._meaning(file, offset)
+        token = file.buffer.token_at(offset) if file is not None else None
+        if file is None or found is None or token is None:
             return None
         content = types.MarkupContent(kind=types.MarkupKind.Markdown, value=found.markdown)
         return types.Hover(contents=content, range=_range(file.buffer.lines, token.start, token.end))
@@ -139,18 +136,23 @@ class RuleServer:
     async def definition(self, params: Any) -> Any:
         """Where the meaning of the word at a place is written."""
         file, offset = self._at(params)
-        if file is None:
+        found = await self._meaning(file, offset)
+        if file is None or found is None:
             return None
-        await self.session.loaded()
-        found = meaning_at(file.buffer, offset, self.session.known(file))
-        if found is not None and found.offset is not None:
+        if found.offset is not None:
             token = file.buffer.token_at(found.offset)
             end = token.end if token is not None else found.offset
             return types.Location(uri=file.uri, range=_range(file.buffer.lines, found.offset, end))
-        if found is None or not found.line:
+        if not found.line:
             return None
         start = types.Position(line=found.line - 1, character=0)
         return types.Location(uri=Path(found.file).resolve().as_uri(), range=types.Range(start=start, end=start))
+
+    async def _meaning(self, file: OpenFile | None, offset: int) -> WordMeaning | None:
+        if file is None:
+            return None
+        await self.session.loaded()
+        return meaning_at(file.buffer, offset, self.session.known(file))
 
     async def format(self, params: Any) -> Any:
         """The edit that brings a file into the one layout; None if it is no rule file yet, or was edited meanwhile."""
